@@ -1,0 +1,1 @@
+//! From an error to its cause in the artefact.

@@ -1,0 +1,1 @@
+//! Object files: sections, symbols, imports, needs, strings.

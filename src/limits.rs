@@ -1,0 +1,47 @@
+//! Every cap on what a file may ask of us, with its reason. Tests of the readers try each border.
+
+/// Largest input taken from standard input; it has to be kept in memory.
+pub const STDIN_BYTES: u64 = 1 << 30;
+/// Entries of a zip's central directory or files below a folder. The widest real package has some thousand kernels.
+pub const MEMBERS: usize = 65_536;
+/// Bytes of one member name; zip itself cannot state more than 65,535.
+pub const NAME_BYTES: usize = 4_096;
+/// Inflated size of one compressed member. Packages are stored by torch; only third-party tools deflate,
+/// and libraries reach some tens of MiB.
+pub const INFLATED_BYTES: u64 = 256 << 20;
+/// Inflated size of all compressed members of one artefact together.
+pub const INFLATED_TOTAL_BYTES: u64 = 512 << 20;
+/// Inflated bytes per compressed byte. Deflate cannot exceed 1,032; real libraries stay below 20.
+pub const INFLATION_RATIO: u64 = 200;
+/// Depth of folders walked.
+pub const FOLDER_DEPTH: usize = 16;
+/// JSON text read in one piece (metadata, weights configuration, exported programs).
+pub const JSON_BYTES: u64 = 64 << 20;
+/// Nesting of JSON, call specs and expressions.
+pub const NESTING: usize = 64;
+/// Wrapper source read in one piece; 1,200 inputs give 2.5 MB.
+pub const SOURCE_BYTES: u64 = 64 << 20;
+/// Sections and segments of one object file.
+pub const SECTIONS: usize = 16_384;
+/// Symbols of one table; the largest real library has about 30,000.
+pub const SYMBOLS: usize = 1 << 20;
+/// Bytes of one symbol, section or library name; mangled names of templates are long.
+pub const SYMBOL_NAME_BYTES: usize = 16 << 10;
+/// Inputs, outputs or constants of one model.
+pub const TENSORS: usize = 65_536;
+/// Dims of one tensor; torch itself stops at 64.
+pub const RANK: usize = 64;
+/// Kernels of one model and images of one kernel file.
+pub const KERNELS: usize = 65_536;
+/// Inflated bytes of one entry of a fatbin.
+pub const FATBIN_ENTRY_BYTES: u64 = 64 << 20;
+/// Bytes of executable code decoded by the instruction scan and the cross-reference method.
+pub const CODE_BYTES: u64 = 256 << 20;
+/// Instructions interpreted for one library at most, whatever its size (see `interpret`).
+pub const INSTRUCTIONS: u64 = 200_000_000;
+/// Bytes of log read for `explain`; what lies beyond is counted, not kept.
+pub const LOG_BYTES: u64 = 1 << 30;
+/// Bytes of one log line that are looked at.
+pub const LOG_LINE_BYTES: usize = 64 << 10;
+/// Bytes of a text shown to a person that came from a file.
+pub const SHOWN_TEXT_BYTES: usize = 4_096;

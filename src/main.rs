@@ -1,0 +1,3 @@
+//! Thin user of the library: parse, dispatch, exit code.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The JSON members: metadata, call spec, weights configuration, extern nodes, exported programs.

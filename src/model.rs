@@ -1,0 +1,30 @@
+//! The vocabulary: what an artefact is, in PyTorch's own terms. No I/O, no parsing.
+//!
+//! `None` in a field always means *unknown*, and then an [`Unknown`] entry of the artefact says why.
+//! What does not apply is an empty list or an absent key.
+
+mod artifact;
+mod constant;
+mod dim;
+mod dtype;
+mod evidence;
+mod expr;
+mod interface;
+mod kernel;
+mod release;
+mod requires;
+mod tensor;
+
+pub use artifact::{
+    Archive, Artifact, Checks, CompiledBy, Exported, Kind, Member, MetadataEntry, Model, Platform, Problem, Role,
+};
+pub use constant::{Constant, ConstantKind, Weights, WeightsLocation, WeightsTotal};
+pub use dim::{Dim, Relation, SymbolRange};
+pub use dtype::{DType, Device, DeviceKind};
+pub use evidence::{Conflict, Evidence, Unknown, Witness};
+pub use expr::{Bounds, Expr};
+pub use interface::{Interface, OperatorCall};
+pub use kernel::{Arch, Image, ImageFormat, Kernel, KernelKind, Launch};
+pub use release::Release;
+pub use requires::{CpuIsa, CustomOp, FunctionIsa, Requires};
+pub use tensor::{Label, TensorSpec};

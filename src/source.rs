@@ -1,0 +1,152 @@
+//! Where bytes come from: a mapped file or a buffer, read by ranges.
+//!
+//! Nobody above this floor asks for a whole file: a range that is never read is never paged in, so a
+//! package of 10 GiB costs what one of 2 MB costs. This module holds the only `unsafe` of the crate.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits;
+use std::io::Read;
+use std::path::Path;
+
+/// Random access to bytes. Implementations may map, hold or fetch them.
+pub trait Bytes: Send + Sync + std::fmt::Debug {
+    /// Total length in bytes.
+    fn len(&self) -> u64;
+    /// Exactly `len` bytes from `offset`, or `None` when they are not all there.
+    fn range(&self, offset: u64, len: u64) -> Option<&[u8]>;
+    /// True for a source without any byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Bytes for Vec<u8> {
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+    fn range(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        self.get(start..end)
+    }
+}
+
+#[derive(Debug)]
+struct MappedFile(memmap2::Mmap);
+
+impl Bytes for MappedFile {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn range(&self, offset: u64, len: u64) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        self.0.get(start..end)
+    }
+}
+
+/// Maps a regular file; an empty file becomes an empty buffer (a mapping of nothing is refused by the system).
+///
+/// # Errors
+/// [`ErrorKind::Io`] when the file cannot be opened, is no regular file, or cannot be mapped.
+pub fn open_file(path: &Path) -> Result<Box<dyn Bytes>> {
+    let io = |what: &str, e: std::io::Error| Error::new(ErrorKind::Io, format!("{what}: {e}"));
+    let file = std::fs::File::open(path).map_err(|e| io("cannot open", e))?;
+    let meta = file.metadata().map_err(|e| io("cannot stat", e))?;
+    if !meta.is_file() {
+        return Err(Error::new(ErrorKind::Io, "not a regular file").help("pipe it in and give `-`"));
+    }
+    if meta.len() == 0 {
+        return Ok(Box::new(Vec::new()));
+    }
+    // SAFETY: the mapping is read-only and private. A writer that truncates the file while it is read
+    // makes the system raise SIGBUS; see docs/limits.md.
+    #[expect(unsafe_code, reason = "mapping a file is the one thing that needs it")]
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| io("cannot map", e))?;
+    Ok(Box::new(MappedFile(map)))
+}
+
+/// Reads a stream to its end, up to [`limits::STDIN_BYTES`].
+///
+/// # Errors
+/// [`ErrorKind::Io`] for a failed read, [`ErrorKind::Limit`] for a longer stream.
+pub fn read_stream(stream: impl Read) -> Result<Box<dyn Bytes>> {
+    let mut buffer = Vec::new();
+    stream
+        .take(limits::STDIN_BYTES + 1)
+        .read_to_end(&mut buffer)
+        .map_err(|e| Error::new(ErrorKind::Io, format!("cannot read: {e}")))?;
+    if buffer.len() as u64 > limits::STDIN_BYTES {
+        return Err(Error::limit("standard input is longer than 1 GiB").help("give the file's name instead"));
+    }
+    Ok(Box::new(buffer))
+}
+
+/// A window into [`Bytes`]: a whole file, a stored zip member, a section, an embedded kernel.
+///
+/// Offsets are relative to the window; every access is checked. Copying it is free.
+#[derive(Debug, Clone, Copy)]
+pub struct Region<'a> {
+    bytes: &'a dyn Bytes,
+    start: u64,
+    len: u64,
+}
+
+impl<'a> Region<'a> {
+    /// All of `bytes`.
+    pub fn whole(bytes: &'a dyn Bytes) -> Self {
+        Self { bytes, start: 0, len: bytes.len() }
+    }
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+    /// True for an empty window.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Exactly `len` bytes from `offset`.
+    pub fn get(&self, offset: u64, len: u64) -> Option<&'a [u8]> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        self.bytes.range(self.start.checked_add(offset)?, len)
+    }
+    /// A narrower window, or `None` when it does not lie inside this one.
+    pub fn sub(&self, offset: u64, len: u64) -> Option<Region<'a>> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        Some(Region { bytes: self.bytes, start: self.start.checked_add(offset)?, len })
+    }
+    /// Up to `len` bytes from the start: for recognising a format.
+    pub fn head(&self, len: u64) -> &'a [u8] {
+        self.get(0, len.min(self.len)).unwrap_or_default()
+    }
+    /// All bytes, when there are at most `cap` of them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Limit`] naming the cap.
+    pub fn all(&self, cap: u64) -> Result<&'a [u8]> {
+        if self.len > cap {
+            return Err(Error::limit(format!("{} bytes, more than the {cap} that are read in one piece", self.len)));
+        }
+        self.get(0, self.len).ok_or_else(|| Error::damaged("bytes are not there"))
+    }
+}
+
+/// `object` reads through the same window, so that only the tables it touches are paged in.
+impl<'a> object::ReadRef<'a> for Region<'a> {
+    fn len(self) -> std::result::Result<u64, ()> {
+        Ok(self.len)
+    }
+    fn read_bytes_at(self, offset: u64, size: u64) -> std::result::Result<&'a [u8], ()> {
+        self.get(offset, size).ok_or(())
+    }
+    fn read_bytes_at_until(self, range: std::ops::Range<u64>, delimiter: u8) -> std::result::Result<&'a [u8], ()> {
+        // names are searched for in steps, so that a missing terminator costs a cap and not the file
+        let len = range.end.checked_sub(range.start).ok_or(())?.min(limits::SYMBOL_NAME_BYTES as u64);
+        let bytes = self.get(range.start, len.min(self.len.saturating_sub(range.start))).ok_or(())?;
+        memchr::memchr(delimiter, bytes).and_then(|end| bytes.get(..end)).ok_or(())
+    }
+}

@@ -1,0 +1,1 @@
+//! Load configuration: where and how an artefact is going to be loaded.

@@ -1,0 +1,1 @@
+//! Generated C++ wrapper source, when it is shipped.
