@@ -38,6 +38,10 @@ pub enum Witness {
     Inferred,
     /// the name of a file
     FileName,
+    /// a line of the log, or the exit status, that a person gave to `explain`
+    Log,
+    /// the load configuration that a person gave
+    LoadConfiguration,
 }
 
 /// One witness's statement.
