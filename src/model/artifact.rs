@@ -87,6 +87,9 @@ pub struct Member {
     /// stored bytes, where they differ (deflated)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
+    /// why its content is not read: encrypted, a symbolic link, cut, an unknown compression
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// Layout of a package.
@@ -255,6 +258,9 @@ pub struct Artifact {
     /// layout, for packages and folders
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<Archive>,
+    /// set when it cannot be judged at all (exit 3): one sentence on what it is or what is broken, and what to do
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// compiled models
     pub models: Vec<Model>,
     /// exported program
