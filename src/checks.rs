@@ -1,1 +1,144 @@
-//! Comparison of an artefact with itself and with a load configuration. Pure functions, one file per subject.
+//! Judges an [`Artifact`] against a [`LoadConfig`]: pure functions, one file per subject.
+//!
+//! To add a check: write `fn check(&Subject, &mut Judgement)` (or one over the whole artefact) in the file of its
+//! subject, register its codes in that file's `CODES`, and add the function to [`MODEL_CHECKS`] or
+//! [`ARTIFACT_CHECKS`] and the table to [`codes`].
+
+pub mod codes;
+mod conflicts;
+mod damage;
+mod policy;
+
+pub use policy::Policy;
+
+use crate::model::{Artifact, Model};
+use crate::report::{ArtifactReport, Finding, Level, Outcome, Verdict};
+use crate::target::LoadConfig;
+
+/// One model and the configuration it is judged for.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// all of the file
+    pub artifact: &'a Artifact,
+    /// position of the model in it
+    pub index: usize,
+    /// the model
+    pub model: &'a Model,
+    /// how it is going to be loaded
+    pub config: &'a LoadConfig,
+}
+
+impl Subject<'_> {
+    /// Full path of a fact of this model: `device` becomes `models[0].device`.
+    pub fn path(&self, fact: &str) -> String {
+        format!("models[{}].{fact}", self.index)
+    }
+    /// Why a fact of this model is unknown, as the readers said it.
+    pub fn why_unknown(&self, fact: &str) -> &str {
+        self.artifact.unknown_reason(&self.path(fact)).unwrap_or("nothing in the file states it")
+    }
+    /// The finding for something that was asked and cannot be told; its message ends with the readers' reason.
+    pub fn unknown(&self, code: &'static str, fact: &str, what: &str) -> Finding {
+        Finding::new(code, Outcome::Unknown, self.path(fact), format!("{what}: {}", self.why_unknown(fact)))
+    }
+}
+
+/// What the checks say. They push; nobody reads it before all have run.
+#[derive(Debug, Default)]
+pub struct Judgement {
+    /// every result, passes too
+    pub findings: Vec<Finding>,
+    /// topics that the configuration leaves open: `gpu`, `inputs 1 to 25`
+    pub not_asked: Vec<String>,
+    /// what cannot be known from this file
+    pub not_knowable: Vec<String>,
+}
+
+impl Judgement {
+    /// Adds a result.
+    pub fn push(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+    /// Notes a topic that was not asked, once.
+    pub fn not_asked(&mut self, topic: impl Into<String>) {
+        let topic = topic.into();
+        if !self.not_asked.contains(&topic) {
+            self.not_asked.push(topic);
+        }
+    }
+    /// Notes what this file cannot tell, once.
+    pub fn not_knowable(&mut self, topic: impl Into<String>) {
+        let topic = topic.into();
+        if !self.not_knowable.contains(&topic) {
+            self.not_knowable.push(topic);
+        }
+    }
+}
+
+/// Checks of one model, in the order of the report.
+pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[conflicts::check];
+
+/// Checks of the file as a whole.
+pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] = &[damage::check];
+
+/// Runs every check for the models that the configuration selects (all, unless it names one).
+pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
+    let mut judgement = Judgement::default();
+    for check in ARTIFACT_CHECKS {
+        check(artifact, config, &mut judgement);
+    }
+    for (index, model) in artifact.models.iter().enumerate() {
+        if config.model.as_ref().is_none_or(|name| *name == model.name) {
+            let subject = Subject { artifact, index, model, config };
+            for check in MODEL_CHECKS {
+                check(&subject, &mut judgement);
+            }
+        }
+    }
+    judgement
+}
+
+/// Judges one artefact for one load configuration, with levels and fingerprints settled.
+pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy) -> ArtifactReport {
+    let Judgement { mut findings, not_asked, not_knowable } = judge(artifact, config);
+    for finding in &mut findings {
+        policy.apply(finding);
+        finding.target.clone_from(&config.name);
+        finding.fingerprint = fingerprint(finding, artifact.interface_id.as_deref());
+    }
+    let verdict = verdict(&findings);
+    let targets = config.name.iter().map(|name| crate::report::TargetVerdict { name: name.clone(), verdict }).collect();
+    ArtifactReport {
+        path: artifact.path.clone(),
+        summary: artifact.summary(),
+        verdict,
+        targets,
+        findings,
+        not_asked,
+        not_knowable,
+        causes: Vec::new(),
+        changes: Vec::new(),
+        error: None,
+    }
+}
+
+/// Unreadable before failed before unknown before passed.
+fn verdict(findings: &[Finding]) -> Verdict {
+    let damaged = |f: &Finding| f.code == damage::DAMAGED && f.level == Level::Deny && f.outcome == Outcome::Fail;
+    if findings.iter().any(damaged) {
+        return Verdict::Unreadable;
+    }
+    let verdicts: Vec<Verdict> = findings.iter().map(Finding::verdict).collect();
+    [Verdict::Fail, Verdict::Unknown].into_iter().find(|v| verdicts.contains(v)).unwrap_or(Verdict::Pass)
+}
+
+/// The same for the same finding in the next build of an unchanged interface.
+fn fingerprint(finding: &Finding, interface_id: Option<&str>) -> String {
+    use sha2::{Digest, Sha256};
+    use std::fmt::Write;
+    let text = format!("{}\n{}\n{}", finding.code, finding.subject, interface_id.unwrap_or_default());
+    Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

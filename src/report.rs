@@ -169,7 +169,8 @@ impl Finding {
     /// What this finding does to the verdict.
     pub fn verdict(&self) -> Verdict {
         match (self.level, self.outcome, &self.waived) {
-            (Level::Deny, Outcome::Fail, None) => Verdict::Fail,
+            // a warning is denied only where the person says so
+            (Level::Deny, Outcome::Fail | Outcome::Warn, None) => Verdict::Fail,
             (Level::Deny, Outcome::Unknown, None) => Verdict::Unknown,
             _ => Verdict::Pass,
         }

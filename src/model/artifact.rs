@@ -43,6 +43,25 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// In words: `AOTInductor package`.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Package => "AOTInductor package",
+            Self::Library => "AOTInductor library",
+            Self::Directory => "unpacked AOTInductor package",
+            Self::Sources => "AOTInductor package of sources, compiled at load",
+            Self::Standalone => "standalone AOTInductor package, without C interface",
+            Self::ExportedProgram => "exported program",
+            Self::Torchscript => "TorchScript archive",
+            Self::TorchSave => "torch.save archive",
+            Self::Pickle => "pickle stream",
+            Self::Executorch => "ExecuTorch program",
+            Self::PythonExtension => "Python extension module",
+            Self::SharedLibrary => "shared library",
+            Self::Kernel => "GPU kernel",
+            Self::Unknown => "unknown file",
+        }
+    }
     /// True for what `show` and `verify` can judge; the others end in exit 3.
     pub fn is_aoti(self) -> bool {
         matches!(self, Self::Package | Self::Library | Self::Directory | Self::Sources | Self::Standalone)
@@ -129,6 +148,19 @@ pub struct CompiledBy {
     pub cxx: Option<String>,
     /// each line narrows the range
     pub evidence: Vec<Evidence>,
+}
+
+impl CompiledBy {
+    /// `compiled by torch 2.10 to 2.12`, as far as it is known.
+    pub fn range(&self) -> Option<String> {
+        match (self.torch_min, self.torch_max) {
+            (Some(min), Some(max)) if min == max => Some(format!("compiled by torch {min}")),
+            (Some(min), Some(max)) => Some(format!("compiled by torch {min} to {max}")),
+            (Some(min), None) => Some(format!("compiled by torch {min} or newer")),
+            (None, Some(max)) => Some(format!("compiled by torch {max} or older")),
+            (None, None) => None,
+        }
+    }
 }
 
 /// Run-time input checks.
@@ -273,6 +305,23 @@ pub struct Artifact {
 }
 
 impl Artifact {
+    /// One line for reports: kind, device, release range of the compiler.
+    pub fn summary(&self) -> String {
+        let mut parts = vec![self.kind.title().to_owned()];
+        match self.models.as_slice() {
+            [] => {}
+            [model] => {
+                parts.push(model.name.clone());
+                parts.push(match &model.device {
+                    Some(device) => format!("for {device}"),
+                    None => "for an unknown device".to_owned(),
+                });
+                parts.extend(model.compiled_by.range());
+            }
+            models => parts.push(format!("{} models", models.len())),
+        }
+        parts.join(" · ")
+    }
     /// Why a fact is unknown: the reason for `fact` itself, else that of the nearest enclosing fact.
     ///
     /// `fact` is a path such as `models[0].inputs[1].shape[0]`.

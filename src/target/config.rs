@@ -1,0 +1,57 @@
+//! The load configuration: each field that is set asks for checks.
+
+use crate::model::{Device, Exported};
+
+/// Which loader opens the artefact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loader {
+    /// `AOTIModelPackageLoader` in a process without Python
+    Cpp,
+    /// `torch._inductor.aoti_load_package`
+    Python,
+    /// the library's C interface or a runner class, without a package
+    So,
+}
+
+/// How the artefact is going to be loaded. What is not set is not asked.
+#[derive(Debug, Clone, Default)]
+pub struct LoadConfig {
+    /// name of the target in the report
+    pub name: Option<String>,
+    /// the one model of a package that is loaded
+    pub model: Option<String>,
+    /// device that the loader is told
+    pub device: Option<Device>,
+    /// GPUs as the person names them: `H100`, `sm_90`, `9.0`
+    pub gpus: Vec<String>,
+    /// GPU driver, `550.54`
+    pub driver: Option<String>,
+    /// memory of the GPU
+    pub gpu_memory_bytes: Option<u64>,
+    /// CPU as the person names it: `avx2`, `x86-64-v3`, `neoverse-v1`
+    pub cpu: Option<String>,
+    /// `torch.__version__` of the target: `2.9.1+cu128`
+    pub torch: Option<String>,
+    /// folder with the target's libtorch
+    pub libtorch: Option<std::path::PathBuf>,
+    /// which loader
+    pub loader: Option<Loader>,
+    /// `linux-x86_64`
+    pub platform: Option<String>,
+    /// glibc of the target, `2.31`
+    pub glibc: Option<String>,
+    /// libstdc++ of the target, `3.4.30`
+    pub libstdcxx: Option<String>,
+    /// page size of the target
+    pub page_size_bytes: Option<u64>,
+    /// safetensors file that the caller loads
+    pub weights: Option<std::path::PathBuf>,
+    /// metadata keys that must be there, with the value they must have
+    pub metadata: Vec<(String, Option<String>)>,
+    /// the exported program that the artefact was compiled from
+    pub exported: Option<Exported>,
+    /// operators that the target has registered: `mylib::blend`, `mylib::*`
+    pub ops: Vec<String>,
+    /// libraries that register operators on the target
+    pub op_libraries: Vec<std::path::PathBuf>,
+}
