@@ -109,16 +109,12 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
     let verdict = verdict(&findings);
     let targets = config.name.iter().map(|name| crate::report::TargetVerdict { name: name.clone(), verdict }).collect();
     ArtifactReport {
-        path: artifact.path.clone(),
         summary: artifact.summary(),
-        verdict,
         targets,
         findings,
         not_asked,
         not_knowable,
-        causes: Vec::new(),
-        changes: Vec::new(),
-        error: None,
+        ..ArtifactReport::new(&artifact.path, verdict)
     }
 }
 

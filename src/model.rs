@@ -28,3 +28,11 @@ pub use kernel::{Arch, Image, ImageFormat, Kernel, KernelKind, Launch};
 pub use release::Release;
 pub use requires::{CpuIsa, CustomOp, FunctionIsa, Requires};
 pub use tensor::{Label, TensorSpec};
+
+/// The word that our JSON has for a value of one of the enums: `custom_op_library`, `appended`.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}

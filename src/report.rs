@@ -209,9 +209,42 @@ pub struct ArtifactReport {
     /// `diff`: what changed
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// the line of the configuration that asked for this artefact
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<ConfigPlace>,
     /// why it could not be read
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl ArtifactReport {
+    /// A report without any finding yet.
+    pub fn new(path: impl Into<String>, verdict: Verdict) -> Self {
+        Self {
+            path: path.into(),
+            summary: String::new(),
+            verdict,
+            targets: Vec::new(),
+            findings: Vec::new(),
+            not_asked: Vec::new(),
+            not_knowable: Vec::new(),
+            causes: Vec::new(),
+            changes: Vec::new(),
+            asked_at: None,
+            error: None,
+        }
+    }
+}
+
+/// Where a configuration file asks for something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConfigPlace {
+    /// path of the file, as found
+    pub file: String,
+    /// line, from 1
+    pub line: usize,
+    /// column, from 1
+    pub column: usize,
 }
 
 /// A likely cause of an error.
