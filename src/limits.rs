@@ -45,3 +45,5 @@ pub const LOG_BYTES: u64 = 1 << 30;
 pub const LOG_LINE_BYTES: usize = 64 << 10;
 /// Bytes of a text shown to a person that came from a file.
 pub const SHOWN_TEXT_BYTES: usize = 4_096;
+/// Relocations of one library; the widest real one (1,200 inputs) has some thousand.
+pub const RELOCATIONS: usize = 1 << 22;

@@ -1,0 +1,235 @@
+//! The dynamic table and what it points at: names, symbols, their count, versions.
+
+use super::{File, name_in, symbol};
+use crate::error::{Error, Result};
+use crate::image::problem;
+use crate::image::symbol::{Binding, Import, Needed, Symbol, SymbolVersion};
+use crate::limits;
+use crate::model::Problem;
+use goblin::elf::{dynamic as tag, program_header as ph};
+use object::elf::{Dyn64, FileHeader64, Sym64, Verdaux, Verdef, Vernaux, Verneed};
+use object::pod::slice_from_bytes;
+use object::read::elf::{GnuHashTable, HashTable};
+use object::{Endianness, U16, elf};
+use std::collections::HashMap;
+
+/// The dynamic table, entries up to `DT_NULL`.
+pub(super) struct Dynamic<'a> {
+    entries: Vec<(u64, u64)>,
+    names: &'a [u8],
+}
+
+/// A row of the dynamic symbol table.
+pub(super) struct DynamicSymbol<'a> {
+    pub(super) name: &'a str,
+    pub(super) symbol: Symbol<'a>,
+    pub(super) is_defined: bool,
+    version: Option<&'a str>,
+    pub(super) library: Option<&'a str>,
+}
+
+impl<'a> DynamicSymbol<'a> {
+    pub(super) fn export(&self) -> Option<Symbol<'a>> {
+        let is_export = self.is_defined && self.symbol.binding != Binding::Local && !self.name.is_empty();
+        is_export.then(|| Symbol { name: self.name.into(), ..self.symbol.clone() })
+    }
+    pub(super) fn import(&self) -> Option<Import<'a>> {
+        (!self.is_defined && !self.name.is_empty()).then_some(Import {
+            name: self.name,
+            library: self.library,
+            version: self.version,
+            is_weak: self.symbol.binding == Binding::Weak,
+            kind: self.symbol.kind,
+        })
+    }
+}
+
+/// Library and version by version index.
+type Versions<'a> = HashMap<u16, (Option<&'a str>, &'a str)>;
+
+impl<'a> Dynamic<'a> {
+    pub(super) fn read(file: &File<'a>) -> Result<Self> {
+        let endian = file.endian;
+        let program = file.programs.iter().find(|p| p.p_type.get(endian).0 == ph::PT_DYNAMIC);
+        let program = program.ok_or_else(|| Error::damaged("there is none").in_section("dynamic table"))?;
+        let wrong =
+            |what: &str| Error::damaged(what).in_section("dynamic table").at_offset(program.p_offset.get(endian));
+        // glibc finds the table by address; the offset is the same in every file that a linker made
+        let bytes = file
+            .read(program.p_vaddr.get(endian), program.p_filesz.get(endian))
+            .or_else(|| file.region.get(program.p_offset.get(endian), program.p_filesz.get(endian)))
+            .ok_or_else(|| wrong("lies beyond the end of the file").help("the file is cut off; copy it again"))?;
+        let count = (bytes.len() / size_of::<Dyn64<Endianness>>()).min(limits::SECTIONS);
+        let rows: &[Dyn64<Endianness>] = slice_from_bytes(bytes, count).map_err(|()| wrong("unreadable"))?.0;
+        let entries: Vec<(u64, u64)> = rows
+            .iter()
+            .map(|row| (row.d_tag.get(endian).0.cast_unsigned(), row.d_val.get(endian)))
+            .take_while(|(tag, _)| *tag != tag::DT_NULL)
+            .collect();
+        let mut dynamic = Self { entries, names: &[] };
+        if let Some(address) = dynamic.value(tag::DT_STRTAB) {
+            let all = file.from(address).ok_or_else(|| {
+                Error::damaged(format!("address {address:#x} is not in the file")).in_section("dynamic string table")
+            })?;
+            let len = dynamic.value(tag::DT_STRSZ).and_then(|n| usize::try_from(n).ok()).unwrap_or(all.len());
+            dynamic.names = all.get(..len.min(all.len())).unwrap_or_default();
+        }
+        Ok(dynamic)
+    }
+
+    /// The first entry of that tag.
+    pub(super) fn value(&self, tag: u64) -> Option<u64> {
+        self.entries.iter().find(|e| e.0 == tag).map(|e| e.1)
+    }
+    fn name(&self, offset: u64) -> Option<&'a str> {
+        name_in(self.names, u32::try_from(offset).ok()?)
+    }
+
+    /// Number of rows of the symbol table. The dynamic table does not state it: either hash table gives it.
+    fn symbol_count(&self, file: &File<'a>, table: u64) -> Result<u64> {
+        let wrong = |what: &str| Error::damaged(what).in_section("dynamic symbol hash table");
+        let at = |tag| self.value(tag).map(|address| file.from(address).ok_or_else(|| wrong("is not in the file")));
+        if let Some(bytes) = at(tag::DT_HASH) {
+            let hash = HashTable::<FileHeader64<Endianness>>::parse(file.endian, bytes?);
+            return Ok(u64::from(hash.map_err(|e| wrong(&e.to_string()))?.symbol_table_length()));
+        }
+        if let Some(bytes) = at(tag::DT_GNU_HASH) {
+            let hash = GnuHashTable::<FileHeader64<Endianness>>::parse(file.endian, bytes?)
+                .map_err(|e| wrong(&e.to_string()))?;
+            // `None`: no symbol is defined, so that the hashed part is empty
+            let hashed = hash.symbol_table_length(file.endian).unwrap_or_else(|| hash.symbol_base());
+            return Ok(u64::from(hashed).max(u64::from(hash.symbol_base())));
+        }
+        let row = size_of::<Sym64<Endianness>>() as u64;
+        match (file.dynsym, self.value(tag::DT_STRTAB)) {
+            (Some((address, size)), _) if address == table => Ok(size / row),
+            // every linker places the names behind the symbols
+            (_, Some(names)) if names > table => Ok((names - table) / row),
+            _ => Err(Error::damaged("nothing tells how long it is").in_section("dynamic symbol table")),
+        }
+    }
+
+    pub(super) fn symbols(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Result<Vec<DynamicSymbol<'a>>> {
+        let Some(address) = self.value(tag::DT_SYMTAB) else { return Ok(Vec::new()) };
+        let wrong = |what: String| Error::damaged(what).in_section("dynamic symbol table");
+        if let Some(entry) = self.value(tag::DT_SYMENT).filter(|n| *n != size_of::<Sym64<Endianness>>() as u64) {
+            return Err(wrong(format!("entry size is {entry}, not 24")));
+        }
+        let count = usize::try_from(self.symbol_count(file, address)?).unwrap_or(usize::MAX);
+        if count > limits::SYMBOLS {
+            return Err(Error::limit(format!("{count} symbols, more than {}", limits::SYMBOLS))
+                .in_section("dynamic symbol table"));
+        }
+        let rows: &[Sym64<Endianness>] = file
+            .table(address, count)
+            .ok_or_else(|| wrong(format!("{count} rows at {address:#x} do not lie in the file")))?;
+        let versions = self.versions(file, problems);
+        let indexes: &[U16<Endianness>] =
+            self.value(tag::DT_VERSYM).and_then(|address| file.table(address, count)).unwrap_or_default();
+        let mut unnamed = 0usize;
+        let symbols = rows
+            .iter()
+            .enumerate()
+            .map(|(i, row)| {
+                let name = self.name(u64::from(row.st_name.get(file.endian))).unwrap_or_else(|| {
+                    unnamed += 1;
+                    ""
+                });
+                // the top bit marks a version that is not the default one
+                let index = indexes.get(i).map_or(0, |v| v.get(file.endian) & 0x7fff);
+                let version = versions.get(&index);
+                DynamicSymbol {
+                    name,
+                    symbol: symbol(row, file.endian),
+                    is_defined: row.st_shndx.get(file.endian).0 != elf::SHN_UNDEF.0,
+                    version: version.map(|v| v.1),
+                    library: version.and_then(|v| v.0),
+                }
+            })
+            .collect();
+        if unnamed > 0 {
+            let what = format!("{unnamed} symbols have no readable name");
+            problems.push(problem("dynamic symbol table", None, what));
+        }
+        Ok(symbols)
+    }
+
+    /// Versions by index: those wanted from others (`DT_VERNEED`) and those defined here (`DT_VERDEF`).
+    fn versions(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Versions<'a> {
+        let mut versions = Versions::new();
+        self.wanted(file, problems, |library, version, index, _| {
+            versions.insert(index, (Some(library), version));
+        });
+        let Some(mut at) = self.value(tag::DT_VERDEF) else { return versions };
+        for _ in 0..self.value(tag::DT_VERDEFNUM).unwrap_or(0).min(limits::SECTIONS as u64) {
+            let Some(row) = file.record::<Verdef<Endianness>>(at) else { break };
+            let first = at.checked_add(u64::from(row.vd_aux.get(file.endian)));
+            let name = first
+                .and_then(|address| file.record::<Verdaux<Endianness>>(address))
+                .and_then(|aux| self.name(u64::from(aux.vda_name.get(file.endian))));
+            if let Some(name) = name {
+                versions.entry(row.vd_ndx.get(file.endian).0 & 0x7fff).or_insert((None, name));
+            }
+            let next = u64::from(row.vd_next.get(file.endian));
+            let Some(there) = at.checked_add(next).filter(|_| next != 0) else { break };
+            at = there;
+        }
+        versions
+    }
+
+    /// Calls `found` with library, version, index and weakness of every version wanted.
+    fn wanted(&self, file: &File<'a>, problems: &mut Vec<Problem>, mut found: impl FnMut(&'a str, &'a str, u16, bool)) {
+        const WEAK: u16 = 2;
+        let Some(mut at) = self.value(tag::DT_VERNEED) else { return };
+        let mut budget = limits::SECTIONS;
+        for _ in 0..self.value(tag::DT_VERNEEDNUM).unwrap_or(0) {
+            let row = file.record::<Verneed<Endianness>>(at);
+            let (Some(row), Some(left)) = (row, budget.checked_sub(1)) else {
+                problems.push(problem("version needs", None, "are not all in the file"));
+                return;
+            };
+            budget = left;
+            let library = self.name(u64::from(row.vn_file.get(file.endian))).unwrap_or_default();
+            let mut aux_at = at.checked_add(u64::from(row.vn_aux.get(file.endian)));
+            for _ in 0..row.vn_cnt.get(file.endian) {
+                let aux = aux_at.and_then(|a| file.record::<Vernaux<Endianness>>(a));
+                let (Some(aux), Some(left)) = (aux, budget.checked_sub(1)) else {
+                    problems.push(problem("version needs", None, "are not all in the file"));
+                    return;
+                };
+                budget = left;
+                if let Some(name) = self.name(u64::from(aux.vna_name.get(file.endian))) {
+                    let is_weak = aux.vna_flags.get(file.endian).0 & WEAK != 0;
+                    found(library, name, aux.vna_other.get(file.endian).0 & 0x7fff, is_weak);
+                }
+                let next = u64::from(aux.vna_next.get(file.endian));
+                aux_at = aux_at.and_then(|a| a.checked_add(next)).filter(|_| next != 0);
+            }
+            let next = u64::from(row.vn_next.get(file.endian));
+            let Some(there) = at.checked_add(next).filter(|_| next != 0) else { return };
+            at = there;
+        }
+    }
+
+    pub(super) fn needed(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Needed<'a> {
+        let mut needed = Needed::default();
+        for (tag, value) in &self.entries {
+            if !matches!(*tag, tag::DT_NEEDED | tag::DT_RPATH | tag::DT_RUNPATH | tag::DT_SONAME) {
+                continue;
+            }
+            let Some(name) = self.name(*value) else {
+                problems.push(problem("dynamic table", None, "a library name lies outside the string table"));
+                continue;
+            };
+            match *tag {
+                tag::DT_NEEDED => needed.libraries.push(name),
+                tag::DT_SONAME => needed.own_name = Some(name),
+                _ => needed.run_paths.extend(name.split(':').filter(|p| !p.is_empty())),
+            }
+        }
+        self.wanted(file, problems, |library, name, _, is_weak| {
+            needed.versions.push(SymbolVersion { library, name, is_weak });
+        });
+        needed
+    }
+}

@@ -1,0 +1,453 @@
+//! Mach-O: load commands, nlist symbols and, where those were stripped, the exports trie.
+
+mod fixups;
+
+use super::symbol::{Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, text};
+use super::{Architecture, Format, Header, Image, Slice, problem};
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits;
+use crate::model::Problem;
+use crate::source::Region;
+use object::macho::{self, MachHeader64};
+use object::read::macho::{
+    ExportData, FatArch, LoadCommandVariant, MachHeader, MachOFatFile32, MachOFatFile64, Nlist, Segment as _,
+};
+use object::{Endianness, U32, U64};
+
+type E = Endianness;
+
+/// A library in Mach-O form.
+pub(super) struct MachO<'a> {
+    region: Region<'a>,
+    endian: Endianness,
+    segments: Vec<Segment<'a>>,
+    sections: Vec<Section<'a>>,
+    libraries: Vec<&'a str>,
+    optional_libraries: Vec<&'a str>,
+    run_paths: Vec<&'a str>,
+    own_name: Option<&'a str>,
+    symtab: Option<&'a macho::SymtabCommand<E>>,
+    exports_trie: Option<&'a macho::LinkeditDataCommand<E>>,
+    chained_fixups: Option<&'a macho::LinkeditDataCommand<E>>,
+    dyld_info: Option<&'a macho::DyldInfoCommand<E>>,
+}
+
+/// Recognises a thin Mach-O file of any word size and byte order.
+pub(super) fn is_macho(head: &[u8]) -> bool {
+    matches!(
+        head,
+        [0xcf, 0xfa, 0xed, 0xfe] | [0xce, 0xfa, 0xed, 0xfe] | [0xfe, 0xed, 0xfa, 0xcf] | [0xfe, 0xed, 0xfa, 0xce]
+    )
+}
+
+/// The slices of a universal file. A Java class begins with the same four bytes and states its version where
+/// the count of slices would be, so that more than 30 are not believed (as in `file`'s rule).
+pub(super) fn slices(region: Region<'_>) -> Result<Vec<Slice<'_>>> {
+    const MOST: u32 = 30;
+    let is_wide = match region.head(4) {
+        [0xca, 0xfe, 0xba, 0xbe] => false,
+        [0xca, 0xfe, 0xba, 0xbf] => true,
+        _ => return Ok(Vec::new()),
+    };
+    let wrong = |what: String| Error::damaged(what).in_section("universal header").at_offset(4);
+    let count = match region.get(4, 4) {
+        Some(&[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
+        _ => return Err(wrong("ends inside the header".into())),
+    };
+    if count > MOST {
+        return Err(wrong(format!("{count} slices, more than there are machines")));
+    }
+    let parse = |e: object::read::Error| wrong(e.to_string());
+    if is_wide {
+        MachOFatFile64::parse(region).map_err(parse)?.arches().iter().map(|a| slice(region, a)).collect()
+    } else {
+        MachOFatFile32::parse(region).map_err(parse)?.arches().iter().map(|a| slice(region, a)).collect()
+    }
+}
+
+fn slice<'a>(region: Region<'a>, row: &impl FatArch) -> Result<Slice<'a>> {
+    let (offset, size) = row.file_range();
+    let region = region.sub(offset, size).ok_or_else(|| {
+        Error::damaged(format!("slice of {size} bytes does not lie in the file"))
+            .in_section("universal header")
+            .at_offset(offset)
+    })?;
+    let cpu = row.cputype().0;
+    // CPU_ARCH_ABI64
+    Ok(Slice { architecture: architecture(cpu), is_64_bit: cpu & 0x0100_0000 != 0, region })
+}
+
+fn architecture(cpu: u32) -> Architecture {
+    match cpu {
+        0x0100_0007 => Architecture::X86_64,
+        0x0100_000c => Architecture::Aarch64,
+        other => Architecture::Other(other),
+    }
+}
+
+/// Sixteen bytes with an optional terminator.
+fn fixed_name(bytes: &[u8; 16]) -> &str {
+    let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+    bytes.get(..end).and_then(text).unwrap_or_default()
+}
+
+/// A C name without the underscore that the compiler puts before it.
+fn source_name(name: &[u8]) -> Option<&str> {
+    text(name.strip_prefix(b"_").unwrap_or(name))
+}
+
+impl<'a> MachO<'a> {
+    pub(super) fn open(region: Region<'a>) -> Result<(Header<'a>, Self)> {
+        let wrong = |e: object::read::Error| Error::damaged(e.to_string()).in_section("load commands");
+        if matches!(region.head(4), [0xce, 0xfa, 0xed, 0xfe] | [0xfe, 0xed, 0xfa, 0xce]) {
+            return Err(Error::new(ErrorKind::Unsupported, "a 32-bit Mach-O file; torch builds 64-bit ones alone"));
+        }
+        let head = MachHeader64::<E>::parse(region, 0)
+            .map_err(|e| Error::damaged(e.to_string()).in_section("Mach-O header").at_offset(0))?;
+        let endian = head.endian().map_err(wrong)?;
+        let mut this = Self {
+            region,
+            endian,
+            segments: Vec::new(),
+            sections: Vec::new(),
+            libraries: Vec::new(),
+            optional_libraries: Vec::new(),
+            run_paths: Vec::new(),
+            own_name: None,
+            symtab: None,
+            exports_trie: None,
+            chained_fixups: None,
+            dyld_info: None,
+        };
+        let mut problems = Vec::new();
+        let mut os = "macos";
+        let mut commands = head.load_commands(endian, region, 0).map_err(wrong)?;
+        let mut budget = limits::SECTIONS;
+        while let Some(command) = commands.next().map_err(wrong)? {
+            budget = budget.checked_sub(1).ok_or_else(|| Error::limit("too many").in_section("load commands"))?;
+            match command.variant().map_err(wrong)? {
+                LoadCommandVariant::Segment64(segment, data) => this.add_segment(segment, data, &mut problems)?,
+                LoadCommandVariant::Symtab(symtab) => this.symtab = Some(symtab),
+                LoadCommandVariant::DyldInfo(info) => this.dyld_info = Some(info),
+                LoadCommandVariant::LinkeditData(data) if command.cmd() == macho::LC_DYLD_EXPORTS_TRIE => {
+                    this.exports_trie = Some(data);
+                }
+                LoadCommandVariant::LinkeditData(data) if command.cmd() == macho::LC_DYLD_CHAINED_FIXUPS => {
+                    this.chained_fixups = Some(data);
+                }
+                LoadCommandVariant::Dylib(library) => {
+                    // the ordinals of imports count these commands: an unreadable name keeps its place
+                    let name = command.string(endian, library.dylib.name).ok().and_then(text).unwrap_or_default();
+                    this.libraries.push(name);
+                    if command.cmd() == macho::LC_LOAD_WEAK_DYLIB {
+                        this.optional_libraries.push(name);
+                    }
+                }
+                LoadCommandVariant::IdDylib(library) => {
+                    this.own_name = command.string(endian, library.dylib.name).ok().and_then(text);
+                }
+                LoadCommandVariant::Rpath(path) => {
+                    this.run_paths.extend(command.string(endian, path.path).ok().and_then(text));
+                }
+                LoadCommandVariant::BuildVersion(version, _) => {
+                    os = match version.platform.get(endian).0 {
+                        1 | 6 => "macos",
+                        2 | 7 => "ios",
+                        _ => "other",
+                    };
+                }
+                _ => {}
+            }
+        }
+        if this.segments.is_empty() {
+            return Err(Error::damaged("there is no 64-bit segment").in_section("load commands"));
+        }
+        let header = Header {
+            format: Format::MachO,
+            architecture: architecture(head.cputype.get(endian).0),
+            os,
+            entry: None,
+            segments: this.segments.clone(),
+            sections: this.sections.clone(),
+            problems,
+        };
+        Ok((header, this))
+    }
+
+    fn add_segment(
+        &mut self,
+        command: &'a macho::SegmentCommand64<E>,
+        data: &'a [u8],
+        problems: &mut Vec<Problem>,
+    ) -> Result<()> {
+        let endian = self.endian;
+        let protection = command.initprot.get(endian).0;
+        let segment = Segment {
+            name: fixed_name(&command.segname),
+            address: command.vmaddr.get(endian),
+            memory_size: command.vmsize.get(endian),
+            file_offset: command.fileoff.get(endian),
+            file_size: command.filesize.get(endian),
+            is_readable: protection & 1 != 0,
+            is_writable: protection & 2 != 0,
+            is_executable: protection & 4 != 0,
+        };
+        let end = segment.file_offset.checked_add(segment.file_size);
+        let Some(end) = end.filter(|_| segment.address.checked_add(segment.memory_size).is_some()) else {
+            return Err(Error::damaged("a segment's size contradicts its place").in_section("load commands"));
+        };
+        if end > self.region.len() {
+            let what = format!("segment goes on {} bytes behind the end of the file", end - self.region.len());
+            problems.push(problem(segment.name, Some(segment.file_offset), what));
+        }
+        let sections =
+            command.sections(endian, data).map_err(|e| Error::damaged(e.to_string()).in_section("load commands"))?;
+        if sections.len() + self.sections.len() > limits::SECTIONS {
+            return Err(Error::limit("too many sections").in_section("load commands"));
+        }
+        for row in sections {
+            let flags = row.flags.get(endian).0;
+            let section_type = flags & 0xff;
+            let zero_fill = matches!(section_type, 1 | 0xc | 0x12);
+            let kind = match () {
+                () if zero_fill => SectionKind::ZeroFill,
+                () if segment.name == "__DWARF" => SectionKind::NotMapped,
+                // S_ATTR_PURE_INSTRUCTIONS, S_ATTR_SOME_INSTRUCTIONS
+                () if flags & 0x8000_0400 != 0 => SectionKind::Code,
+                () if segment.is_writable => SectionKind::Data,
+                () => SectionKind::ReadOnlyData,
+            };
+            let (offset, size) = (u64::from(row.offset.get(endian)), row.size.get(endian));
+            let lies_inside = offset.checked_add(size).is_some_and(|end| end <= self.region.len());
+            if !zero_fill && !lies_inside {
+                problems.push(problem(fixed_name(&row.sectname), Some(offset), "does not lie in the file"));
+            }
+            self.sections.push(Section {
+                name: fixed_name(&row.sectname),
+                segment: fixed_name(&row.segname),
+                address: row.addr.get(endian),
+                size,
+                offset: (!zero_fill && lies_inside).then_some(offset),
+                flags: u64::from(flags),
+                raw_kind: section_type,
+                kind,
+            });
+        }
+        self.segments.push(segment);
+        Ok(())
+    }
+
+    /// Rows of the nlist table with their names, stabs left out.
+    fn rows(&self) -> Result<Vec<(&'a macho::Nlist64<E>, &'a [u8])>> {
+        let Some(command) = self.symtab else { return Ok(Vec::new()) };
+        let wrong = |e: object::read::Error| Error::damaged(e.to_string()).in_section("symbol table");
+        if usize::try_from(command.nsyms.get(self.endian)).is_ok_and(|n| n > limits::SYMBOLS) {
+            return Err(Error::limit(format!("more than {} symbols", limits::SYMBOLS)).in_section("symbol table"));
+        }
+        let table = command.symbols::<MachHeader64<E>, _>(self.endian, self.region).map_err(wrong)?;
+        let strings = table.strings();
+        let rows = table.iter().filter(|row| !row.is_stab());
+        Ok(rows.map(|row| (row, row.name(self.endian, strings).unwrap_or_default())).collect())
+    }
+
+    pub(super) fn symbols(&self, _: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
+        let rows = self.rows()?;
+        let mut symbols: Vec<Symbol<'a>> = rows
+            .into_iter()
+            .filter(|(row, _)| !row.is_undefined() && !row.is_common())
+            .map(|(row, name)| self.symbol(row, name))
+            .collect();
+        self.add_sizes(&mut symbols);
+        Ok(symbols)
+    }
+
+    fn symbol(&self, row: &macho::Nlist64<E>, name: &'a [u8]) -> Symbol<'a> {
+        let address = row.n_value.get(self.endian);
+        let section = usize::from(row.n_sect).checked_sub(1).and_then(|i| self.sections.get(i));
+        let kind = match section.map(|s| s.kind) {
+            Some(SectionKind::Code) => SymbolKind::Function,
+            // S_THREAD_LOCAL_VARIABLES and its kin
+            Some(_) if section.is_some_and(|s| (0x11..=0x15).contains(&s.raw_kind)) => SymbolKind::ThreadLocal,
+            Some(_) => SymbolKind::Object,
+            None => SymbolKind::Unknown,
+        };
+        // N_EXT, N_WEAK_DEF (mach-o/nlist.h)
+        let binding = match (row.n_type.0 & 1 != 0, row.n_desc.get(self.endian).0 & 0x80 != 0) {
+            (false, _) => Binding::Local,
+            (true, true) => Binding::Weak,
+            (true, false) => Binding::Global,
+        };
+        let is_absolute = row.n_type.0 & 0x0e == 0x02;
+        Symbol { name: source_name(name).unwrap_or_default().into(), address, size: 0, kind, binding, is_absolute }
+    }
+
+    /// nlist states no sizes: a symbol goes on to the next one of its section, as debuggers assume.
+    fn add_sizes(&self, symbols: &mut [Symbol<'a>]) {
+        let mut starts: Vec<u64> = symbols.iter().filter(|s| !s.is_absolute).map(|s| s.address).collect();
+        starts.sort_unstable();
+        for symbol in symbols.iter_mut().filter(|s| !s.is_absolute) {
+            let section = self
+                .sections
+                .iter()
+                .find(|s| symbol.address.checked_sub(s.address).is_some_and(|distance| distance < s.size));
+            let Some(end) = section.and_then(|s| s.address.checked_add(s.size)) else { continue };
+            let next = starts.partition_point(|a| *a <= symbol.address);
+            symbol.size = starts.get(next).copied().unwrap_or(end).min(end).saturating_sub(symbol.address);
+        }
+    }
+
+    pub(super) fn exports(&self, problems: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
+        // N_PEXT: visible inside the library alone
+        let is_export = |row: &&(&macho::Nlist64<E>, &[u8])| {
+            row.0.n_type.0 & 0x11 == 1 && !row.0.is_undefined() && !row.0.is_common()
+        };
+        let rows = self.rows()?;
+        if !rows.iter().any(|row| is_export(&row)) {
+            return self.trie(problems);
+        }
+        let mut all = self.symbols(problems)?;
+        let names: std::collections::HashSet<&str> =
+            rows.iter().filter(is_export).filter_map(|(_, name)| source_name(name)).collect();
+        all.retain(|s| s.binding != Binding::Local && names.contains(s.name.as_ref()));
+        Ok(all)
+    }
+
+    /// Exports from the trie that dyld itself uses.
+    fn trie(&self, problems: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
+        let wrong = |e: object::read::Error| Error::damaged(e.to_string()).in_section("exports trie");
+        let mut nodes = match (self.exports_trie, self.dyld_info) {
+            (Some(command), _) => command.exports_trie(self.endian, self.region).map_err(wrong)?,
+            (None, Some(info)) => info.exports_trie(self.endian, self.region).map_err(wrong)?,
+            (None, None) => return Ok(Vec::new()),
+        };
+        let base = self.base();
+        let mut symbols = Vec::new();
+        while let Some(node) = nodes.next().map_err(wrong)? {
+            if symbols.len() >= limits::SYMBOLS {
+                return Err(Error::limit("too many symbols").in_section("exports trie"));
+            }
+            let address = match node.data() {
+                ExportData::Regular { address } => base.wrapping_add(*address),
+                ExportData::StubAndResolver { stub_address, .. } => base.wrapping_add(*stub_address),
+                ExportData::Reexport { .. } => continue,
+            };
+            let Some(name) = source_name(node.name()) else {
+                problems.push(problem("exports trie", None, "a name is not UTF-8"));
+                continue;
+            };
+            // EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE, EXPORT_SYMBOL_FLAGS_WEAK_DEFINITION (mach-o/loader.h)
+            let flags = node.flags().0;
+            let code = self
+                .sections
+                .iter()
+                .any(|s| s.kind == SectionKind::Code && address.checked_sub(s.address).is_some_and(|d| d < s.size));
+            symbols.push(Symbol {
+                name: name.to_owned().into(),
+                address,
+                size: 0,
+                kind: if code { SymbolKind::Function } else { SymbolKind::Object },
+                binding: if flags & 4 != 0 { Binding::Weak } else { Binding::Global },
+                is_absolute: flags & 3 == 2,
+            });
+        }
+        self.add_sizes(&mut symbols);
+        Ok(symbols)
+    }
+
+    /// Name of the library with an ordinal, from 1.
+    fn library(&self, ordinal: i64) -> Option<&'a str> {
+        let index = usize::try_from(ordinal).ok()?.checked_sub(1)?;
+        self.libraries.get(index).copied().filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn imports(&self, problems: &mut Vec<Problem>) -> Result<Vec<Import<'a>>> {
+        let rows = self.rows()?;
+        let undefined: Vec<_> = rows.iter().filter(|(row, _)| row.is_undefined()).collect();
+        if undefined.is_empty() {
+            return self.imports_of_fixups(problems);
+        }
+        let import = |(row, name): &&(&'a macho::Nlist64<E>, &'a [u8])| {
+            let description = row.n_desc.get(self.endian).0;
+            // the library's ordinal is in the upper byte; 0xfd to 0xff are special (mach-o/nlist.h)
+            let ordinal = i64::from(description >> 8);
+            Some(Import {
+                name: source_name(name)?,
+                library: (ordinal < 0xfd).then(|| self.library(ordinal)).flatten(),
+                version: None,
+                is_weak: description & 0x40 != 0,
+                kind: SymbolKind::Unknown,
+            })
+        };
+        Ok(undefined.iter().filter_map(import).collect())
+    }
+
+    /// Without symbol table the names that relocations bind are the imports.
+    fn imports_of_fixups(&self, problems: &mut Vec<Problem>) -> Result<Vec<Import<'a>>> {
+        let mut seen = std::collections::HashSet::new();
+        let relocations = self.relocations(problems)?;
+        let bound = relocations.iter().filter_map(|r| r.target.as_ref()).filter(|t| seen.insert(t.name));
+        Ok(bound
+            .map(|t| Import {
+                name: t.name,
+                library: t.library,
+                version: None,
+                is_weak: t.is_weak,
+                kind: SymbolKind::Unknown,
+            })
+            .collect())
+    }
+
+    /// Address of the Mach-O header, from which offsets of the loader's tables count.
+    fn base(&self) -> u64 {
+        let text = self.segments.iter().find(|s| s.file_offset == 0 && s.file_size > 0);
+        text.map_or(0, |s| s.address)
+    }
+
+    pub(super) fn relocations(&self, problems: &mut Vec<Problem>) -> Result<Vec<Relocation<'a>>> {
+        let mut all = Vec::new();
+        if let Some(command) = self.chained_fixups {
+            fixups::chained(self, command, &mut all, problems)?;
+        }
+        if let Some(info) = self.dyld_info {
+            fixups::opcodes(self, info, &mut all, problems)?;
+        }
+        Ok(all)
+    }
+
+    pub(super) fn needed(&self, _: &mut Vec<Problem>) -> Result<Needed<'a>> {
+        Ok(Needed {
+            libraries: self.libraries.iter().copied().filter(|name| !name.is_empty()).collect(),
+            optional_libraries: self.optional_libraries.clone(),
+            run_paths: self.run_paths.clone(),
+            own_name: self.own_name,
+            versions: Vec::new(),
+            executable_stack: None,
+        })
+    }
+
+    pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Vec<u64> {
+        // S_MOD_INIT_FUNC_POINTERS, S_INIT_FUNC_OFFSETS (mach-o/loader.h)
+        let (pointers, offsets) = (0x9, 0x16);
+        let mut functions = Vec::new();
+        for section in self.sections.iter().filter(|s| s.raw_kind == pointers || s.raw_kind == offsets) {
+            let width = if section.raw_kind == pointers { 8 } else { 4 };
+            for slot in
+                (0..(section.size / width).min(limits::SYMBOLS as u64)).map(|i| section.address.wrapping_add(i * width))
+            {
+                let value = if section.raw_kind == offsets {
+                    let bytes = image.read(slot, 4);
+                    let word = bytes.and_then(|b| object::pod::from_bytes::<U32<E>>(b).ok());
+                    word.map(|(w, _)| self.base().wrapping_add(u64::from(w.get(self.endian))))
+                } else if let Some(relocation) = relocations.iter().find(|r| r.address == slot) {
+                    Some(relocation.addend.cast_unsigned()).filter(|_| relocation.target.is_none())
+                } else {
+                    let bytes = image.read(slot, 8);
+                    let word = bytes.and_then(|b| object::pod::from_bytes::<U64<E>>(b).ok());
+                    word.map(|(w, _)| w.get(self.endian))
+                };
+                functions.extend(value.filter(|v| *v != 0));
+            }
+        }
+        functions
+    }
+}

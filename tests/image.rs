@@ -1,0 +1,166 @@
+//! Object files of the corpus against `readelf`, and damaged ones against their description.
+
+use aoti_inspect::image::{Format, Image, RelocationKind, SymbolKind};
+use aoti_inspect::source::{self, Region};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Libraries of the corpus, of one format by its first bytes; empty in a fresh clone.
+fn corpus(magic: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/corpus")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                if !path.ends_with("hostile") {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|e| e == "so") && std::fs::read(&path).unwrap().starts_with(magic) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn readelf(arguments: &[&str], path: &Path) -> Option<String> {
+    let output = Command::new("readelf").arg("-W").args(arguments).arg(path).env("LC_ALL", "C").output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// (defined, name without version) of the rows that `readelf --dyn-syms` prints.
+fn readelf_symbols(path: &Path) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
+    let (mut exports, mut imports) = (BTreeSet::new(), BTreeSet::new());
+    for line in readelf(&["--dyn-syms"], path)?.lines() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [index, address, size, kind, binding, _, section, name, ..] = fields[..] else { continue };
+        if !index.ends_with(':') || !index.trim_end_matches(':').bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let name = name.split('@').next().unwrap();
+        match section {
+            "UND" => imports.insert(name.to_owned()),
+            _ if binding == "LOCAL" => false,
+            _ => {
+                let size = match size.strip_prefix("0x") {
+                    Some(hex) => u64::from_str_radix(hex, 16).unwrap(),
+                    None => size.parse().unwrap(),
+                };
+                exports.insert(format!("{name} {:x} {size} {kind}", u64::from_str_radix(address, 16).unwrap()))
+            }
+        };
+    }
+    Some((exports, imports))
+}
+
+#[test]
+fn agrees_with_readelf() {
+    for path in corpus(b"\x7fELF") {
+        let Some((exports, imports)) = readelf_symbols(&path) else { return };
+        let bytes = source::open_file(&path).unwrap();
+        let image = Image::open(Region::whole(&*bytes)).unwrap();
+        let ours: BTreeSet<String> = image
+            .exports()
+            .unwrap()
+            .iter()
+            .map(|s| {
+                let kind = match s.kind {
+                    SymbolKind::Function => "FUNC",
+                    SymbolKind::IndirectFunction => "IFUNC",
+                    SymbolKind::Object => "OBJECT",
+                    SymbolKind::ThreadLocal => "TLS",
+                    _ => "NOTYPE",
+                };
+                format!("{} {:x} {} {kind}", s.name, s.address, s.size)
+            })
+            .collect();
+        // binutils calls unique global objects so; for us they are objects
+        let exports: BTreeSet<String> = exports.into_iter().map(|s| s.replace(" UNIQUE", " OBJECT")).collect();
+        assert_eq!(ours, exports, "{}", path.display());
+        let ours: BTreeSet<String> = image.imports().unwrap().iter().map(|i| i.name.to_owned()).collect();
+        assert_eq!(ours, imports, "{}", path.display());
+
+        let dynamic = readelf(&["-d"], &path).unwrap();
+        let bracketed = |tag: &str| -> Vec<String> {
+            let lines = dynamic.lines().filter(|l| l.contains(tag));
+            lines.filter_map(|l| Some(l.split_once('[')?.1.split_once(']')?.0.to_owned())).collect()
+        };
+        assert_eq!(image.needed().unwrap().libraries, bracketed("(NEEDED)"), "{}", path.display());
+        let stack = readelf(&["-l"], &path).unwrap();
+        let stack = stack.lines().find(|l| l.contains("GNU_STACK")).map(|l| l.contains("RWE"));
+        assert_eq!(image.needed().unwrap().executable_stack, stack, "{}", path.display());
+
+        let count = readelf(&["-r"], &path).unwrap();
+        let expected = if count.contains("RELR") {
+            None
+        } else {
+            Some(count.lines().filter(|l| l.len() > 40 && l.as_bytes()[0].is_ascii_hexdigit()).count())
+        };
+        let relocations = image.relocations().unwrap();
+        if let Some(expected) = expected {
+            assert_eq!(relocations.len(), expected, "{}", path.display());
+        }
+        assert!(!relocations.iter().any(|r| matches!(r.kind, RelocationKind::Other(_))), "{}", path.display());
+        assert!(relocations.iter().all(|r| image.segments().iter().any(|s| s.contains(r.address))));
+    }
+}
+
+#[test]
+fn every_platform_shows_its_interface() {
+    for (magic, format) in
+        [(&b"\x7fELF"[..], Format::Elf), (&[0xcf, 0xfa, 0xed, 0xfe][..], Format::MachO), (&b"MZ"[..], Format::Pe)]
+    {
+        for path in corpus(magic).into_iter().filter(|p| !p.to_string_lossy().contains("negatives")) {
+            let bytes = source::open_file(&path).unwrap();
+            let image = Image::open(Region::whole(&*bytes)).unwrap();
+            assert_eq!(image.format(), format);
+            let run = image.export("AOTInductorModelContainerRun").unwrap_or_else(|| panic!("{}", path.display()));
+            assert_eq!(run.kind, SymbolKind::Function);
+            assert!(image.read(run.address, 16).is_some());
+            let shims = image.imports().unwrap().iter().filter(|i| i.name.starts_with("aoti_torch_")).count();
+            assert!(shims >= 2, "{}", path.display());
+            let relocations = image.relocations().unwrap();
+            let bound =
+                relocations.iter().filter(|r| r.target.as_ref().is_some_and(|t| t.name.starts_with("aoti_torch_")));
+            assert!(bound.count() >= 2, "{}", path.display());
+            for function in image.init_functions().unwrap() {
+                let code = image.segments().iter().find(|s| s.contains(function));
+                assert!(code.is_some_and(|s| s.is_executable), "{}: {function:#x}", path.display());
+            }
+            let problems = image.problems();
+            assert!(problems.is_empty(), "{}: {problems:?}", path.display());
+        }
+    }
+}
+
+#[test]
+fn damaged_files_end_in_an_error_or_a_problem() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/corpus/hostile");
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|e| e != "so") {
+            continue;
+        }
+        let bytes = source::open_file(&path).unwrap();
+        let outcome = Image::open(Region::whole(&*bytes)).and_then(|image| {
+            image.exports()?;
+            image.imports()?;
+            image.relocations()?;
+            image.symbols()?;
+            image.needed()?;
+            image.init_functions()?;
+            Ok(image.problems())
+        });
+        let name = path.file_name().unwrap().to_str().unwrap();
+        println!("{name}: {outcome:?}");
+        match name {
+            "elf_no_sections.so" => assert!(outcome.unwrap().is_empty()),
+            "elf_shoff_beyond.so" => assert_eq!(outcome.unwrap().len(), 1),
+            "truncated.so" => {}
+            _ => assert!(outcome.is_err(), "{name}"),
+        }
+    }
+}
