@@ -1,5 +1,6 @@
 //! Object files of the corpus against `readelf`, and damaged ones against their description.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 use aoti_inspect::image::{Format, Image, RelocationKind, SymbolKind};
 use aoti_inspect::source::{self, Region};
 use std::collections::BTreeSet;
