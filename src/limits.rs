@@ -37,6 +37,12 @@ pub const KERNELS: usize = 65_536;
 pub const FATBIN_ENTRY_BYTES: u64 = 64 << 20;
 /// Bytes of executable code decoded by the instruction scan and the cross-reference method.
 pub const CODE_BYTES: u64 = 256 << 20;
+/// Check messages followed by the cross-reference method; an input of rank 64 has less than 200.
+pub const CHECKS: usize = 1 << 20;
+/// Instructions followed from one check message to its value; real code needs some ten.
+pub const CHECK_STEPS: usize = 200;
+/// Bytes searched for check messages that no code mentions.
+pub const CHECK_TEXT_BYTES: u64 = 16 << 20;
 /// Instructions interpreted for one library at most, whatever its size (see `interpret`).
 pub const INSTRUCTIONS: u64 = 200_000_000;
 /// Bytes of log read for `explain`; what lies beyond is counted, not kept.

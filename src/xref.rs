@@ -1,1 +1,120 @@
 //! Check messages paired with their numbers along the control flow: witness independent of the interpreter.
+//!
+//! From 2.7 on a library carries a check of each input (`input_handles[0]: unmatched dim value at 1, `
+//! followed by `expected: 10, `). Equal texts are stored once, so the texts alone do not tell which number
+//! belongs to which dim: the code that prints them does. The comparison in front of the message says the same
+//! a second time.
+
+mod code;
+mod decode;
+mod interface;
+mod message;
+mod sweep;
+mod walk;
+
+pub use message::{CheckKind, CheckValue};
+
+use crate::error::Result;
+use crate::image::Image;
+use crate::limits;
+use code::{Code, Imports};
+
+/// One check of one input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// position of the input
+    pub input: usize,
+    /// what is checked
+    pub kind: CheckKind,
+    /// what the message says is expected
+    pub value: CheckValue,
+    /// address of the instruction that mentions the message
+    pub address: u64,
+    /// what the comparison asks for; `None` where it is not readable (value in a register, optimised away)
+    pub compared: Option<CheckValue>,
+}
+
+/// A message whose value was not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unresolved {
+    /// position of the input
+    pub input: usize,
+    /// what is checked
+    pub kind: CheckKind,
+    /// address of the message's text
+    pub address: u64,
+    /// why
+    pub reason: &'static str,
+}
+
+/// All checks of a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CrossReference {
+    /// by input, then in the order of the code
+    pub checks: Vec<Check>,
+    /// messages without a value; with these the facts they speak of are unknown
+    pub unresolved: Vec<Unresolved>,
+    /// the library mentions `AOTI_RUNTIME_CHECK_INPUTS` (2.7+)
+    pub has_environment: bool,
+    /// instructions decoded
+    pub instructions: u64,
+}
+
+/// Decodes the code of a library once and pairs its check messages with their values.
+/// A library without checks (up to 2.6) gives an empty result.
+///
+/// # Errors
+/// [`crate::error::ErrorKind::Unsupported`] for other processors than x86-64 and AArch64,
+/// [`crate::error::ErrorKind::Limit`] for more code than [`limits::CODE_BYTES`].
+pub fn read(image: &Image<'_>) -> Result<CrossReference> {
+    let code = Code::new(image)?;
+    let sweep = sweep::sweep(&code);
+    let mut result = CrossReference {
+        has_environment: sweep.has_environment,
+        instructions: sweep.instructions,
+        ..CrossReference::default()
+    };
+    // without its imports a library still has its messages: only the second source for dtypes is lost
+    let imports = if sweep.mentions.is_empty() { None } else { Imports::new(image).ok() };
+    let callee = |callee| imports.as_ref()?.name(&code, callee);
+    for mention in &sweep.mentions {
+        let (input, kind) = (mention.input, mention.kind);
+        match walk::value_of(&code, mention) {
+            Ok(value) => {
+                let compared = walk::compared(&sweep, mention, &callee).filter(|other| !is_null_test(other, &value));
+                result.checks.push(Check { input, kind, value, address: mention.at, compared });
+            }
+            Err(reason) => result.unresolved.push(Unresolved { input, kind, address: mention.text, reason }),
+        }
+    }
+    result.unresolved.extend(unmentioned(&code, &sweep));
+    result.checks.sort_by_key(|check| (check.input, check.address));
+    result.checks.dedup_by(|a, b| (a.input, a.kind, &a.value, &a.compared) == (b.input, b.kind, &b.value, &b.compared));
+    Ok(result)
+}
+
+/// A comparison with zero may be the test for a null pointer that inlined stream code makes.
+fn is_null_test(compared: &CheckValue, value: &CheckValue) -> bool {
+    compared.number() == Some(0) && compared != value
+}
+
+/// Messages that lie among the mentioned ones, and that no instruction mentions in a form known here.
+fn unmentioned(code: &Code<'_>, sweep: &sweep::Sweep) -> Vec<Unresolved> {
+    let mut known: Vec<u64> = sweep.mentions.iter().map(|mention| mention.text).collect();
+    known.sort_unstable();
+    let (Some(first), Some(last)) = (known.first(), known.last()) else { return Vec::new() };
+    // the compiler keeps the texts of one file together
+    let before = first & 0xfff;
+    let Some(start) = first.checked_sub(before) else { return Vec::new() };
+    let length = last.saturating_sub(start).saturating_add(0x1000).min(limits::CHECK_TEXT_BYTES);
+    let bytes = code.bytes(start, usize::try_from(length).unwrap_or(usize::MAX));
+    memchr::memmem::find_iter(bytes, message::HANDLES)
+        .filter_map(|offset| {
+            let address = start.checked_add(offset as u64)?;
+            let (input, kind) = message::parse_message(bytes.get(offset..)?)?;
+            let is_new = known.binary_search(&address).is_err();
+            is_new.then_some(Unresolved { input, kind, address, reason: "no instruction mentions its message" })
+        })
+        .take(limits::CHECKS)
+        .collect()
+}
