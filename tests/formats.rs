@@ -1,0 +1,145 @@
+//! Every format over one fixed report: snapshots, validation by other people's readers, and the property
+//! that no format drops a finding.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use aoti_inspect::model::{Evidence, Witness};
+use aoti_inspect::render::{github, junit, markdown, sarif};
+use aoti_inspect::report::{
+    ArtifactReport, Cause, Change, ConfigPlace, Finding, Grade, Level, Outcome, Report, Side, TargetVerdict, Verdict,
+    Waived,
+};
+use proptest::prelude::*;
+use std::io::Write;
+
+type Render = fn(&Report, &mut dyn Write) -> std::io::Result<()>;
+
+const FORMATS: [(&str, Render); 4] =
+    [("markdown", markdown::render), ("github", github::render), ("sarif", sarif::render), ("junit", junit::render)];
+
+fn text(render: Render, report: &Report) -> String {
+    let mut out = Vec::new();
+    render(report, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// One of everything, with text that tries to break out of each format.
+fn fixed_report() -> Report {
+    let mut gpu =
+        Finding::new("gpu-arch", Outcome::Fail, "models[0].kernels[0]", "A10G (sm_86): all kernels are sm_90a, no PTX")
+            .sides("sm_90a", "sm_86")
+            .fix("compile on sm_86")
+            .evidence([Evidence::new(Witness::Kernel, "e_flags 0x06005a04")]);
+    gpu.target = Some("prod-a10g".into());
+    gpu.fingerprint = "00ff".into();
+    let mut waived = Finding::new("libtorch-leaked-cxx", Outcome::Fail, "models[0]", "imports at::empty");
+    waived.waived = Some(Waived { reason: "rebuilt in the next release".into(), until: Some("2027-03-01".into()) });
+    let hostile = "100% |x| <b>&\u{1b}[31m ::error::no\n##[error]no \u{202e}@team ]]>";
+    let first = ArtifactReport {
+        summary: "model · for cuda (sm_90a) · compiled by torch 2.10 to 2.12".into(),
+        targets: vec![TargetVerdict { name: "prod-a10g".into(), verdict: Verdict::Fail }],
+        findings: vec![
+            Finding::new("device-mismatch", Outcome::Pass, "models[0].device", "compiled for cuda"),
+            Finding::new("host-executable-stack", Outcome::Warn, "models[0]", hostile).level(Level::Warn),
+            Finding::new("input-stride", Outcome::Unknown, "models[0].inputs[0].stride[0]", "stride not stated"),
+            gpu,
+            waived,
+        ],
+        not_asked: vec!["cpu".into(), "glibc".into()],
+        not_knowable: vec!["divisibility of dims".into()],
+        asked_at: Some(ConfigPlace { file: "ci/aoti inspect.toml".into(), line: 12, column: 1 }),
+        ..ArtifactReport::new("build/ranker.pt2", Verdict::Fail)
+    };
+    let second = ArtifactReport {
+        error: Some("the zip's end record is missing: the upload was cut (copy it again)".into()),
+        ..ArtifactReport::new("build/cut.pt2", Verdict::Unreadable)
+    };
+    let third = ArtifactReport {
+        causes: vec![Cause {
+            rank: 1,
+            pattern: "chk-dim".into(),
+            class: "C04".into(),
+            line: Some(3),
+            sentence: "inputs[0].shape[1] is fixed to 10, the call gave 11".into(),
+            evidence: vec![Evidence::new(Witness::Source, "expected: 10")],
+            fix: Some("pass 10, or export with a dynamic dim".into()),
+        }],
+        changes: vec![Change {
+            subject: "models[0].inputs[0].dtype".into(),
+            kind: "changed".into(),
+            grade: Grade::Breaking,
+            side: Side::Caller,
+            old: Some("float32".into()),
+            new: Some("float16".into()),
+        }],
+        ..ArtifactReport::new("build/other.pt2", Verdict::Pass)
+    };
+    Report { command: "verify".into(), artifacts: vec![first, second, third] }
+}
+
+#[test]
+fn snapshots() {
+    for (name, render) in FORMATS {
+        insta::assert_snapshot!(name, text(render, &fixed_report()));
+    }
+}
+
+#[test]
+fn sarif_is_valid() {
+    let schema = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/schemas/sarif-2.1.0.json"));
+    let schema = serde_json::from_str(&schema.unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let log: serde_json::Value = serde_json::from_str(&text(sarif::render, &fixed_report())).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&log).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    // the validator does refuse what is wrong
+    assert!(!validator.is_valid(&serde_json::json!({"version": "2.1.0"})));
+}
+
+#[test]
+fn junit_is_read_back() {
+    let xml = text(junit::render, &fixed_report());
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let count = |tag: &str| document.descendants().filter(|n| n.has_tag_name(tag)).count();
+    assert_eq!((count("testsuite"), count("testcase")), (3, 8));
+    assert_eq!((count("failure"), count("error"), count("skipped")), (3, 2, 1));
+}
+
+#[test]
+fn workflow_commands_cannot_be_forged() {
+    let log = text(github::render, &fixed_report());
+    let commands: Vec<&str> = log.lines().filter(|l| l.trim_start().starts_with("::")).collect();
+    let known = ["::error ", "::warning ", "::notice ", "::debug ", "::group::", "::endgroup::"];
+    assert!(commands.iter().all(|c| known.iter().any(|k| c.starts_with(k))), "{commands:#?}");
+    assert!(!log.contains("##["));
+    assert!(!log.contains("file=build"));
+}
+
+fn finding() -> impl Strategy<Value = Finding> {
+    let outcome = prop_oneof![Just(Outcome::Pass), Just(Outcome::Fail), Just(Outcome::Warn), Just(Outcome::Unknown)];
+    let level = prop_oneof![Just(Level::Deny), Just(Level::Warn), Just(Level::Allow)];
+    (outcome, level, any::<bool>()).prop_map(|(outcome, level, is_waived)| {
+        let mut finding = Finding::new("input-dim", outcome, "", "").level(level);
+        finding.waived = is_waived.then(|| Waived { reason: "known".into(), until: None });
+        finding
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_format_drops_a_finding(findings in proptest::collection::vec(finding(), 0..12)) {
+        let mut artifact = ArtifactReport::new("m.pt2", Verdict::Fail);
+        artifact.findings = findings;
+        for (i, finding) in artifact.findings.iter_mut().enumerate() {
+            finding.message = format!("unmistakable{i}x");
+        }
+        let count = artifact.findings.len();
+        let report = Report { command: "verify".into(), artifacts: vec![artifact] };
+        for (name, render) in FORMATS {
+            let shown = text(render, &report);
+            for i in 0..count {
+                prop_assert!(shown.contains(&format!("unmistakable{i}x")), "{name} drops finding {i}");
+            }
+        }
+    }
+}
