@@ -33,8 +33,14 @@ pub const TENSORS: usize = 65_536;
 pub const RANK: usize = 64;
 /// Kernels of one model and images of one kernel file.
 pub const KERNELS: usize = 65_536;
+/// Bytes of one descriptive section of a kernel file (attributes, texts, notes); real ones have some KiB.
+pub const KERNEL_SECTION_BYTES: u64 = 16 << 20;
+/// Parameters of one kernel; CUDA 12.1 and later allow 32,764 bytes of them.
+pub const KERNEL_PARAMETERS: usize = 32_764;
 /// Inflated bytes of one entry of a fatbin.
 pub const FATBIN_ENTRY_BYTES: u64 = 64 << 20;
+/// Inflated bytes of all entries of one fatbin together.
+pub const FATBIN_TOTAL_BYTES: u64 = 256 << 20;
 /// Bytes of executable code decoded by the instruction scan and the cross-reference method.
 pub const CODE_BYTES: u64 = 256 << 20;
 /// Check messages followed by the cross-reference method; an input of rank 64 has less than 200.

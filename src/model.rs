@@ -24,7 +24,7 @@ pub use dtype::{DType, Device, DeviceKind};
 pub use evidence::{Conflict, Evidence, Unknown, Witness};
 pub use expr::{Bounds, Expr};
 pub use interface::{Interface, OperatorCall};
-pub use kernel::{Arch, Image, ImageFormat, Kernel, KernelKind, Launch};
+pub use kernel::{Arch, AssertionBound, Image, ImageFormat, Kernel, KernelKind, Launch};
 pub use release::Release;
 pub use requires::{CpuIsa, CustomOp, FunctionIsa, Requires};
 pub use tensor::{Label, TensorSpec};

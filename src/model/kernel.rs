@@ -85,11 +85,31 @@ pub struct Image {
     /// threads per block that the code requires
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_threads: Option<u32>,
+    /// threads per block that the code allows at most, where it states that instead
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_threads: Option<u32>,
     /// bytes of stack per thread; not zero means spilled registers
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame_bytes: Option<u32>,
+    /// sizes in bytes of the parameters of the kernel in it, in order: 8 for a pointer, 4 or 8 for a number
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parameter_bytes: Vec<u32>,
     /// names of the entry functions in it
     pub entries: Vec<String>,
+}
+
+/// The bound of an assertion, as far as the kernel's assembly text shows where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AssertionBound {
+    /// index into [`Kernel::assertions`]
+    pub assertion: usize,
+    /// parameters that it is computed from, counted from 0 in launch order
+    pub parameters: Vec<u32>,
+    /// the one parameter is the bound itself, not part of an expression
+    pub is_parameter: bool,
+    /// the bound is this number
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constant: Option<i64>,
 }
 
 /// One call of a kernel. Numbers are expressions of the input symbols.
@@ -144,8 +164,14 @@ pub struct Kernel {
     pub source_ops: Vec<String>,
     /// texts of the assertions in it, `index out of bounds: 0 <= tmp14 < ks0`
     pub assertions: Vec<String>,
+    /// where the bounds of these assertions come from, where that could be followed
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assertion_bounds: Vec<AssertionBound>,
     /// its parameters in order, `in_ptr0`, `ks0`, where the source tells them
     pub parameters: Vec<String>,
+    /// parts of its file that were not read, and why
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<String>,
     /// who says so
     pub evidence: Vec<Evidence>,
 }
@@ -168,7 +194,9 @@ impl Kernel {
             launches: Vec::new(),
             source_ops: Vec::new(),
             assertions: Vec::new(),
+            assertion_bounds: Vec::new(),
             parameters: Vec::new(),
+            not_read: Vec::new(),
             evidence: Vec::new(),
         }
     }
