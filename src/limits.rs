@@ -37,6 +37,8 @@ pub const KERNELS: usize = 65_536;
 pub const KERNEL_SECTION_BYTES: u64 = 16 << 20;
 /// Parameters of one kernel; CUDA 12.1 and later allow 32,764 bytes of them.
 pub const KERNEL_PARAMETERS: usize = 32_764;
+/// Assertions of one kernel image; real kernels have a handful.
+pub const ASSERTIONS: usize = 1_024;
 /// Inflated bytes of one entry of a fatbin.
 pub const FATBIN_ENTRY_BYTES: u64 = 64 << 20;
 /// Inflated bytes of all entries of one fatbin together.
