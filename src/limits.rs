@@ -13,6 +13,15 @@ pub const INFLATED_BYTES: u64 = 256 << 20;
 pub const INFLATED_TOTAL_BYTES: u64 = 512 << 20;
 /// Inflated bytes per compressed byte. Deflate cannot exceed 1,032; real libraries stay below 20.
 pub const INFLATION_RATIO: u64 = 200;
+/// A member that inflates to no more than this is never taken for a bomb: short texts of one letter are normal.
+pub const INFLATION_FREE_BYTES: u64 = 1 << 20;
+/// Bytes of a compressed member that are inflated to recognise its format, even when all of it is refused.
+pub const INFLATED_HEAD_BYTES: u64 = 64 << 10;
+/// Bytes from the end of a file in which a zip's end record is searched: its comment is at most 64 KiB, and some
+/// transfers append padding.
+pub const ZIP_END_SEARCH_BYTES: u64 = 1 << 20;
+/// Oddities of one archive that are listed one by one; the rest is counted.
+pub const LISTED_PROBLEMS: usize = 64;
 /// Depth of folders walked.
 pub const FOLDER_DEPTH: usize = 16;
 /// JSON text read in one piece (metadata, weights configuration, exported programs).

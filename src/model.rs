@@ -16,7 +16,8 @@ mod requires;
 mod tensor;
 
 pub use artifact::{
-    Archive, Artifact, Checks, CompiledBy, Exported, Kind, Member, MetadataEntry, Model, Platform, Problem, Role,
+    Archive, Artifact, Checks, CompiledBy, Exported, Hazard, Kind, Member, MetadataEntry, Model, Platform, Problem,
+    Role,
 };
 pub use constant::{Constant, ConstantKind, Weights, WeightsLocation, WeightsTotal};
 pub use dim::{Dim, Relation, SymbolRange};

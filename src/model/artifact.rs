@@ -109,6 +109,36 @@ pub struct Member {
     /// why its content is not read: encrypted, a symbolic link, cut, an unknown compression
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
+    /// what a careless unpacker would do wrong with it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hazards: Vec<Hazard>,
+}
+
+/// What makes a member of an archive dangerous or ambiguous. The official loaders test for none of these
+/// (format reference 2.3: `..` is written outside the folder by 2.7 to 2.15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Hazard {
+    /// a `..` part: leaves the folder it is unpacked into
+    ParentPart,
+    /// begins with `/` or a drive letter
+    AbsoluteName,
+    /// `\\` in the name: a separator on Windows, a letter elsewhere
+    Backslash,
+    /// control characters, NUL or bytes that are not UTF-8
+    OddCharacters,
+    /// a symbolic link
+    SymbolicLink,
+    /// another member has the same name and different content
+    Duplicate,
+    /// shares bytes with another member or with the directory
+    Overlap,
+    /// its own header contradicts the archive's directory
+    HeadersDisagree,
+    /// encrypted
+    Encrypted,
+    /// inflates more than any real member does
+    Bomb,
 }
 
 /// Layout of a package.

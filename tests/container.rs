@@ -1,0 +1,305 @@
+//! Opening real artefacts, look-alikes and hostile files.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+use aoti_inspect::container::{self, Container};
+use aoti_inspect::model::{Hazard, Kind, Role};
+use std::path::{Path, PathBuf};
+
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
+}
+
+fn open(name: &str) -> Container {
+    container::open(&testdata(name)).unwrap()
+}
+
+/// Files below the folders of the corpus when it is unpacked, else of `testdata`.
+fn everything() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus");
+    let top = if corpus.is_dir() { corpus } else { testdata("") };
+    let mut found = Vec::new();
+    let mut folders = vec![top];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn names(container: &Container, role: Role) -> Vec<String> {
+    container.members().filter(|m| m.role() == role).map(|m| m.file_name().to_owned()).collect()
+}
+
+#[test]
+fn every_real_artefact_opens_as_what_it_is() {
+    let mut count = 0;
+    for path in everything() {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let folder = path.to_string_lossy().into_owned();
+        if folder.contains("hostile")
+            || folder.contains("negatives")
+            || !(name.ends_with(".pt2") || name.ends_with(".so"))
+        {
+            continue;
+        }
+        count += 1;
+        let container = container::open(&path).unwrap();
+        assert_eq!(container.error(), None, "{name}");
+        assert!(container.problems().is_empty() || name.contains("appended"), "{name}: {:?}", container.problems());
+        let expected = match &name {
+            n if n.ends_with(".so") => Kind::Library,
+            n if n.contains("cpp_only") => Kind::Sources,
+            n if n.contains("standalone") => Kind::Standalone,
+            _ => Kind::Package,
+        };
+        assert_eq!(container.kind(), expected, "{name}");
+        for model in container.models() {
+            assert_eq!(model.library.is_some(), matches!(expected, Kind::Library | Kind::Package), "{name}");
+            if expected != Kind::Library {
+                assert!(!model.metadata.is_empty(), "{name}");
+                assert!(model.wrapper.is_some() || name.contains("no_sources"), "{name}");
+            }
+            if let Some(library) = container.library(model).unwrap() {
+                assert!(library.len() > 100_000, "{name}");
+            }
+        }
+        let models = if name.contains("two_models") { 2 } else { 1 };
+        assert_eq!(container.models().len(), models, "{name}");
+        assert_eq!(container.exported().count(), usize::from(name.contains("ep_and_aoti")), "{name}");
+    }
+    assert!(count >= 25, "only {count} artefacts");
+}
+
+#[test]
+fn members_have_roles_and_models_have_their_files() {
+    let plain = open("artifacts/2.15.0-cpu-pickle_weights.pt2");
+    assert_eq!(plain.root(), "2.15.0-cpu-pickle_weights");
+    assert_eq!((plain.version(), plain.is_version_key_new()), (Some("0"), Some(true)));
+    let model = plain.models().first().unwrap();
+    let id = |id: Option<container::MemberId>| plain.member(id.unwrap()).unwrap().file_name().to_owned();
+    assert_eq!(id(model.weights_config), "weights_config.json");
+    assert!(id(model.metadata.first().copied()).ends_with(".kernel_metadata.json"));
+    assert_eq!(names(&plain, Role::Weights), ["weight_0", "weight_1", "weight_2", "weights_config.json"]);
+    assert!(plain.member_named("data/weights/weight_0").is_some());
+
+    let cuda = open("artifacts/2.11.0-cuda-assert_idx.pt2");
+    let model = cuda.models().first().unwrap();
+    assert!(!model.kernels.is_empty());
+    let file = cuda.member(*model.kernels.first().unwrap()).unwrap().file_name();
+    assert!(cuda.kernel_file(model, file).unwrap().unwrap().region().head(4) == b"\x7fELF");
+    assert!(cuda.kernel_file(model, "absent.cubin").unwrap().is_none());
+
+    let old = open("artifacts/2.6.0-cpu-mlp_dynamic.pt2");
+    assert_eq!((old.root(), old.is_version_key_new()), ("", Some(false)));
+
+    let two = open("artifacts/2.15.0-cpu-two_models.pt2");
+    assert_eq!(two.models().iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["model", "model2"]);
+
+    let mixed = open("artifacts/2.15.0-cpu-ep_and_aoti.pt2");
+    assert_eq!(names(&mixed, Role::Extra), ["notes.txt", "labels.json"]);
+    assert_eq!(mixed.exported().map(|m| m.file_name()).collect::<Vec<_>>(), ["model.json"]);
+}
+
+#[test]
+fn a_library_finds_the_files_of_its_own_stem() {
+    let library = open("artifacts/2.15.0-cpu-custom_op.so");
+    assert_eq!(library.kind(), Kind::Library);
+    let model = library.models().first().unwrap();
+    let nodes = library.member(model.extern_nodes.unwrap()).unwrap();
+    assert_eq!(nodes.file_name(), "2.15.0-cpu-custom_op.json");
+    assert!(nodes.bytes(1 << 20).unwrap().starts_with(b"{\"nodes\""));
+    assert!(model.wrapper.is_none() && model.metadata.is_empty());
+    // a name with a folder in it is never looked for
+    assert!(library.kernel_file(model, "../artifacts/x.cubin").unwrap().is_none());
+    assert!(library.kernel_file(model, "2.15.0-cpu-custom_op.json").unwrap().is_none());
+}
+
+#[test]
+fn look_alikes_are_named() {
+    for (file, kind, phrase) in [
+        ("2.15.0-cpu-ep_only.pt2", Kind::ExportedProgram, "aoti_compile_and_package"),
+        ("2.15.0-cpu-extra_only.pt2", Kind::Unknown, "without a compiled model"),
+        ("2.15.0-cpu-torch_save.pt", Kind::TorchSave, "a torch.save file"),
+        ("2.15.0-cpu-torch_save_legacy.pt2", Kind::TorchSave, "old format"),
+        ("2.15.0-cpu-torchscript.pt", Kind::Torchscript, "torch.jit.load"),
+        ("lfs_pointer.pt2", Kind::Unknown, "git lfs pull"),
+        ("page.pt2", Kind::Unknown, "an HTML page"),
+    ] {
+        let container = open(&format!("negatives/{file}"));
+        assert_eq!(container.kind(), kind, "{file}");
+        let sentence = container.error().unwrap();
+        assert!(sentence.contains(phrase), "{file}: {sentence}");
+        assert!(!sentence.contains('\n') && sentence.len() < 250, "{file}: {sentence}");
+    }
+    let extension = open("negatives/_json.cpython-311-x86_64-linux-gnu.so");
+    assert_eq!(extension.kind(), Kind::Library, "symbols are read on the next floor");
+}
+
+#[test]
+fn hostile_packages_end_in_problems_or_one_sentence() {
+    let message = |name: &str| {
+        let container = open(&format!("hostile/{name}"));
+        let model = container.models().first().cloned();
+        let error = model.and_then(|m| container.library(&m).err()).map(|e| e.to_string());
+        (container.error().map(str::to_owned).or(error).unwrap_or_default(), container)
+    };
+    for (file, phrase) in [
+        ("bomb_elf.pt2", "no real member shrinks"),
+        ("bomb_nested.pt2", "it is a zip archive"),
+        ("encrypted_flag.pt2", "is encrypted"),
+        ("lying_directory.pt2", "end record is wrong"),
+        ("lying_sizes.pt2", "4294967294 bytes"),
+        ("symlink.pt2", "symbolic link"),
+        ("truncated.pt2", "cut short"),
+        ("directory.pt2", "holds no model"),
+        ("empty.so", "an empty file"),
+        ("macho_fat.so", "2147483647 slices"),
+        ("mz_stub.so", "a DOS header"),
+    ] {
+        let (sentence, _) = message(file);
+        assert!(sentence.contains(phrase), "{file}: {sentence}");
+    }
+    for file in ["bad_metadata.pt2", "no_metadata.pt2", "cpu_metadata_cuda_so.pt2", "terminal_escape.pt2"] {
+        assert_eq!(message(file).0, "", "{file}");
+    }
+    let (sentence, container) = message("prefix_junk.pt2");
+    assert_eq!(sentence, "");
+    assert!(container.problems().iter().any(|p| p.message.contains("17 bytes before")));
+}
+
+#[test]
+fn dangerous_names_are_listed_and_belong_to_no_model() {
+    let container = open("hostile/traversal.pt2");
+    let hazards: Vec<_> = container.members().filter(|m| !m.hazards().is_empty()).collect();
+    assert_eq!(hazards.len(), 5);
+    assert!(hazards.iter().filter(|m| m.hazards().contains(&Hazard::ParentPart)).count() == 2);
+    assert!(hazards.iter().filter(|m| m.hazards().contains(&Hazard::AbsoluteName)).count() == 2);
+    let model = container.models().first().unwrap();
+    assert_eq!(container.member(model.library.unwrap()).unwrap().file_name(), "w.wrapper.so");
+    assert_eq!(container.problems().iter().filter(|p| p.message.contains("leads outside")).count(), 5);
+}
+
+#[test]
+fn an_unpacked_package_reads_like_the_package() {
+    let packed = open("artifacts/2.15.0-cpu-multi_io.pt2");
+    let top = tempfile::tempdir().unwrap();
+    let folder = top.path().join("unpacked");
+    for member in packed.members() {
+        let path = folder.join(member.name());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, member.bytes(u64::MAX).unwrap()).unwrap();
+    }
+    let root = folder.join(packed.root());
+    let model = root.join("data/aotinductor/model");
+    for path in [&folder, &root, &model] {
+        let unpacked = container::open(path).unwrap();
+        assert_eq!((unpacked.kind(), unpacked.error()), (Kind::Directory, None));
+        let files = |c: &Container| {
+            let model = c.models().first().unwrap().clone();
+            let library = c.library(&model).unwrap().unwrap().len();
+            (library, c.member(*model.metadata.first().unwrap()).unwrap().file_name().to_owned())
+        };
+        assert_eq!(files(&unpacked), files(&packed));
+    }
+    let walk = container::walk(top.path()).unwrap();
+    assert_eq!(walk.candidates, [folder]);
+    assert!(container::open(&testdata("artifacts")).is_err(), "a folder of artefacts is walked, not opened");
+    let walk = container::walk(&testdata("artifacts")).unwrap();
+    assert!(walk.candidates.len() >= 25 && walk.other_files >= 25);
+}
+
+/// Writes a zip of stored members, each `(name, content)`.
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = rawzip::ZipArchiveWriter::new(Vec::new());
+    for (name, content) in members {
+        let path = rawzip::path::EntryPath::verbatim(name.as_bytes().to_vec());
+        let (mut entry, config) = archive.new_file(path).start().unwrap();
+        let mut writer = config.wrap(&mut entry);
+        std::io::Write::write_all(&mut writer, content).unwrap();
+        let (_, descriptor) = writer.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap()
+}
+
+fn held(bytes: Vec<u8>) -> Container {
+    container::open_bytes(Box::new(bytes), None)
+}
+
+const ELF: &[u8] = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0";
+const LIBRARY: &str = "m/data/aotinductor/model/x.wrapper.so";
+
+#[test]
+fn duplicates_overlaps_and_contradictions_are_told() {
+    let same = held(zip(&[(LIBRARY, ELF), (LIBRARY, ELF)]));
+    assert!(same.problems().iter().any(|p| p.message.contains("same content") && p.affects.is_empty()));
+    let other = held(zip(&[(LIBRARY, ELF), (LIBRARY, b"\x7fELF")]));
+    assert!(other.problems().iter().any(|p| p.message.contains("different content") && p.affects == ["models[0]"]));
+    assert_eq!(other.models().len(), 1);
+
+    // the local header of the first member gets another name
+    let mut renamed = zip(&[(LIBRARY, ELF), ("m/archive_format", b"pt2")]);
+    renamed[30] = b'q';
+    let renamed = held(renamed);
+    assert!(
+        renamed.problems().iter().any(|p| p.message.contains("its own header calls it") && p.affects == ["models[0]"])
+    );
+
+    // the directory's second row points at the first member
+    let mut shared = zip(&[(LIBRARY, ELF), (LIBRARY, ELF)]);
+    let rows: Vec<usize> = shared.windows(4).enumerate().filter(|(_, w)| *w == b"PK\x01\x02").map(|(i, _)| i).collect();
+    shared[rows[1] + 42..rows[1] + 46].copy_from_slice(&0u32.to_le_bytes());
+    assert!(held(shared).members().any(|m| m.hazards().contains(&Hazard::Overlap)));
+}
+
+#[test]
+fn bytes_around_a_zip_do_not_hide_it() {
+    let plain = zip(&[(LIBRARY, ELF), ("m/archive_format", b"pt2")]);
+    let mut around = b"#!/bin/sh\nexit\n".to_vec();
+    around.extend(&plain);
+    around.extend(b"PK\x05\x06 trailing");
+    let container = held(around);
+    assert_eq!(container.kind(), Kind::Package);
+    let messages: Vec<_> = container.problems().iter().map(|p| p.message.as_str()).collect();
+    assert_eq!(messages, ["15 bytes before the first member", "13 bytes behind the end of the zip"]);
+    let model = container.models().first().unwrap();
+    assert_eq!(container.library(model).unwrap().unwrap().head(4), b"\x7fELF");
+}
+
+#[test]
+fn a_cut_package_says_so_at_every_length() {
+    let whole = zip(&[(LIBRARY, ELF), ("m/archive_format", b"pt2")]);
+    for len in 0..whole.len() {
+        let container = held(whole[..len].to_vec());
+        assert!(container.error().is_some(), "{len} of {} bytes", whole.len());
+    }
+}
+
+#[test]
+fn names_and_counts_have_a_border() {
+    let long = "x".repeat(aoti_inspect::limits::NAME_BYTES + 1);
+    let container = held(zip(&[(&long, b""), (LIBRARY, ELF)]));
+    assert!(container.problems().iter().any(|p| p.message.contains("is cut to")));
+    let border = "x".repeat(aoti_inspect::limits::NAME_BYTES);
+    assert!(held(zip(&[(&border, b""), (LIBRARY, ELF)])).problems().is_empty());
+}
+
+#[test]
+fn zips_around_zips_and_other_zips_are_named() {
+    let sentence = |members: &[(&str, &[u8])]| held(zip(members)).error().unwrap_or_default().to_owned();
+    assert!(sentence(&[("dist/model.pt2", b"")]).contains("give \"dist/model.pt2\""));
+    assert!(sentence(&[("a.npy", b"")]).contains("a NumPy archive"));
+    assert!(sentence(&[("p-1.dist-info/WHEEL", b"")]).contains("a Python wheel"));
+    assert!(
+        sentence(&[("version", b"7"), ("serialized_exported_program.json", b"{}")]).contains("an exported program")
+    );
+    assert!(sentence(&[("readme", b"")]).contains("without `data/aotinductor/`"));
+    assert!(sentence(&[]).contains("an empty zip"));
+}
