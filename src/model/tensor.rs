@@ -40,6 +40,10 @@ pub struct TensorSpec {
     /// outputs: the input or constant whose memory it shares (`inputs[0]`, `constants[2]`)
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aliases: Option<String>,
+    /// facts above that no witness states and a rule gave: `shape`, `shape[1]`, `stride[0]`, `device`
+    /// (design: "Inference"; the rule stands in the evidence)
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inferred: Vec<String>,
     /// who says so
     pub evidence: Vec<Evidence>,
 }
