@@ -1,0 +1,149 @@
+//! Constants, and where their bytes are: the library's words, the package's files and the table against each other
+//! (format reference, 4.5 to 4.8).
+
+use crate::container::{Container, MemberId, ModelFolder};
+use crate::image::Image;
+use crate::image::weights as library_weights;
+use crate::model::{Constant, Device, Evidence, Interface, Problem, Weights, WeightsLocation, WeightsTotal, Witness};
+
+/// Up to 2.10 the table states no devices: all constants are on the model's.
+pub fn place_on_device(constants: &mut [Constant], device: Option<&Device>) {
+    for constant in constants.iter_mut().filter(|c| c.device.is_none()) {
+        constant.device = device.map(|d| Device::new(d.kind.clone()));
+    }
+}
+
+/// Where the weights are and how many bytes; gives the constants their file offsets where bytes and table agree.
+pub fn weights(
+    container: &Container,
+    folder: &ModelFolder,
+    image: Option<&Image<'_>>,
+    interface: &mut Interface,
+    problems: &mut Vec<Problem>,
+) -> Weights {
+    let stored: Vec<&Constant> = interface.constants.iter().filter(|c| c.folded != Some(true)).collect();
+    let is_table_known = interface.constant_count == Some(interface.constants.len());
+    let asked = stored.iter().try_fold(0u64, |sum, c| sum.checked_add(c.size_bytes?)).filter(|_| is_table_known);
+    let (mut weights, damage) = match image {
+        Some(image) => library_weights::weights(image),
+        None => (empty(), Vec::new()),
+    };
+    let member = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
+    problems.extend(damage.into_iter().map(|mut p| {
+        p.place.member = p.place.member.or_else(|| member.clone());
+        p
+    }));
+    if weights.location.is_some() {
+        weights.member = member;
+    }
+    weights.totals = totals(&stored);
+    if asked == Some(0) {
+        // one byte stands in for a blob without content
+        weights.location = Some(WeightsLocation::None);
+        (weights.size_bytes, weights.expected_bytes) = (Some(0), Some(0));
+        weights.evidence.push(said_by(interface, "no constant has bytes in the file"));
+        return weights;
+    }
+    if matches!(weights.location, None | Some(WeightsLocation::Blob)) {
+        outside(&mut weights, container, folder, interface);
+    }
+    weights.expected_bytes = asked.or(weights.expected_bytes);
+    if let Some(offset) = weights.offset.filter(|_| weights.size_bytes == asked && asked.is_some()) {
+        place_bytes(&mut interface.constants, offset);
+    }
+    weights
+}
+
+fn empty() -> Weights {
+    Weights {
+        location: None,
+        member: None,
+        section: None,
+        offset: None,
+        size_bytes: None,
+        expected_bytes: None,
+        totals: Vec::new(),
+        evidence: Vec::new(),
+    }
+}
+
+fn said_by(interface: &Interface, detail: &str) -> Evidence {
+    let mut evidence = Evidence::new(interface.witness.unwrap_or(Witness::Constants), detail);
+    evidence.member.clone_from(&interface.member);
+    evidence
+}
+
+/// Not in the library: a blob, pickled files, in a source package what is linked in at load, or nowhere.
+fn outside(weights: &mut Weights, container: &Container, folder: &ModelFolder, interface: &Interface) {
+    let member = |id: &MemberId| container.member(*id);
+    // the official loader maps the last one
+    if let Some(blob) = folder.blobs.iter().rev().find_map(member) {
+        weights.location = Some(WeightsLocation::Blob);
+        weights.member = Some(blob.name().to_owned());
+        weights.offset = Some(0);
+        weights.size_bytes = Some(blob.size_bytes());
+        weights.evidence.push(Evidence::new(Witness::Archive, "weights in a file of their own").in_member(blob.name()));
+        return;
+    }
+    if weights.location == Some(WeightsLocation::Blob) {
+        // wanted by the library, and not there
+        weights.size_bytes = Some(0);
+        return;
+    }
+    if let Some(config) = folder.weights_config.as_ref().and_then(member) {
+        let pickled = container.members().filter(|m| m.inner_name().starts_with("data/weights/"));
+        let detail = format!("weights_config.json, and {} files below data/weights", pickled.count());
+        weights.location = Some(WeightsLocation::Pickled);
+        weights.member = Some(config.name().to_owned());
+        weights.size_bytes = None;
+        weights.evidence.push(Evidence::new(Witness::Archive, detail).in_member(config.name()));
+        return;
+    }
+    let linked = folder.serialized_weights.iter().chain(&folder.objects).find_map(member);
+    if let Some(object) = linked.filter(|_| folder.library.is_none()) {
+        let is_appended = folder.serialized_weights.is_some();
+        weights.location = Some(if is_appended { WeightsLocation::Appended } else { WeightsLocation::Library });
+        weights.member = Some(object.name().to_owned());
+        let detail = "becomes part of the library when it is compiled at load";
+        weights.evidence.push(Evidence::new(Witness::Archive, detail).in_member(object.name()));
+        return;
+    }
+    let is_empty_area = weights.size_bytes == Some(0);
+    if interface.include_weights == Some(false) || is_empty_area {
+        weights.location = Some(WeightsLocation::Absent);
+        let detail = if is_empty_area { "the library has room for none" } else { "include_weights is false" };
+        weights.evidence.push(said_by(interface, &format!("{detail}: the caller loads them")));
+    } else {
+        weights.location = interface.weights;
+    }
+}
+
+/// File offsets of the constants: one after the other, folded ones left out (format reference, 4.6).
+fn place_bytes(constants: &mut [Constant], start: u64) {
+    let mut position = Some(start);
+    for constant in constants.iter_mut().filter(|c| c.folded != Some(true)) {
+        constant.file_offset = position;
+        position = position.zip(constant.size_bytes).and_then(|(at, len)| at.checked_add(len));
+    }
+}
+
+fn totals(stored: &[&Constant]) -> Vec<WeightsTotal> {
+    let mut totals: Vec<WeightsTotal> = Vec::new();
+    for constant in stored {
+        let same = |t: &&mut WeightsTotal| t.device == constant.device && t.dtype == constant.dtype;
+        let size = constant.size_bytes.unwrap_or(0);
+        match totals.iter_mut().find(same) {
+            Some(total) => {
+                total.count = total.count.saturating_add(1);
+                total.size_bytes = total.size_bytes.saturating_add(size);
+            }
+            None => totals.push(WeightsTotal {
+                device: constant.device.clone(),
+                dtype: constant.dtype.clone(),
+                count: 1,
+                size_bytes: size,
+            }),
+        }
+    }
+    totals
+}

@@ -1,0 +1,69 @@
+//! Kernels with their files: present or not, what they hold, and files that nothing asks for.
+
+use crate::container::{Container, ModelFolder};
+use crate::kernel;
+use crate::model::{Evidence, Kernel, KernelKind, Kind, Problem, Unknown, Witness};
+use std::collections::{BTreeSet, HashMap};
+
+/// Looks for each kernel's file, reads it once, and returns the names of the kernel files that no kernel asks for.
+pub fn find_files(
+    container: &Container,
+    folder: &ModelFolder,
+    kernels: &mut [Kernel],
+    problems: &mut Vec<Problem>,
+    unknown: &mut Vec<Unknown>,
+) -> Vec<String> {
+    let mut read: HashMap<String, Option<kernel::KernelFile>> = HashMap::new();
+    let mut wanted = BTreeSet::new();
+    let has_library = folder.library.is_some();
+    for (index, kernel) in kernels.iter_mut().enumerate() {
+        let Some(file) = kernel.file.clone() else {
+            if kernel.kind == KernelKind::Cpp && has_library {
+                kernel.present = Some(true);
+            }
+            continue;
+        };
+        wanted.insert(file.clone());
+        match container.kernel_file(folder, &file) {
+            Ok(Some(found)) => {
+                kernel.present = Some(true);
+                let content = read.entry(file.clone()).or_insert_with(|| match kernel::read(found.region()) {
+                    Ok(content) => Some(content),
+                    Err(error) => {
+                        problems.push(problem(&file, index, &error));
+                        None
+                    }
+                });
+                if let Some(content) = content {
+                    kernel::describe(kernel, content);
+                }
+            }
+            Ok(None) if container.kind() == Kind::Library => {
+                kernel.present = None;
+                let reason = "the file does not lie beside the library; the load call can name another folder";
+                unknown.push(Unknown::new(format!("kernels[{index}].present"), reason));
+            }
+            Ok(None) => {
+                kernel.present = Some(false);
+                kernel.evidence.push(Evidence::new(Witness::Archive, format!("{file} is not among the members")));
+            }
+            Err(error) => {
+                kernel.present = Some(true);
+                problems.push(problem(&file, index, &error));
+            }
+        }
+    }
+    folder
+        .kernels
+        .iter()
+        .filter_map(|id| container.member(*id))
+        .filter(|member| !wanted.contains(member.file_name()))
+        .map(|member| member.file_name().to_owned())
+        .collect()
+}
+
+fn problem(file: &str, index: usize, error: &crate::error::Error) -> Problem {
+    let mut place = error.place().clone();
+    place.member.get_or_insert_with(|| file.to_owned());
+    Problem { place, message: error.message().to_owned(), affects: vec![format!("kernels[{index}]")] }
+}
