@@ -7,7 +7,9 @@
 pub mod codes;
 mod conflicts;
 mod damage;
+pub mod inputs;
 mod policy;
+mod sizes;
 
 pub use policy::Policy;
 
@@ -52,6 +54,8 @@ pub struct Judgement {
     pub not_asked: Vec<String>,
     /// what cannot be known from this file
     pub not_knowable: Vec<String>,
+    /// recorded lists of inputs, where asked
+    pub cases: Option<crate::report::Cases>,
 }
 
 impl Judgement {
@@ -76,7 +80,7 @@ impl Judgement {
 }
 
 /// Checks of one model, in the order of the report.
-pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[conflicts::check];
+pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[conflicts::check, inputs::check];
 
 /// Checks of the file as a whole.
 pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] = &[damage::check];
@@ -100,7 +104,7 @@ pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
 
 /// Judges one artefact for one load configuration, with levels and fingerprints settled.
 pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy) -> ArtifactReport {
-    let Judgement { mut findings, not_asked, not_knowable } = judge(artifact, config);
+    let Judgement { mut findings, not_asked, not_knowable, cases } = judge(artifact, config);
     for finding in &mut findings {
         policy.apply(finding);
         finding.target.clone_from(&config.name);
@@ -114,6 +118,7 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
         findings,
         not_asked,
         not_knowable,
+        cases,
         ..ArtifactReport::new(&artifact.path, verdict)
     }
 }

@@ -70,3 +70,7 @@ pub const LOG_LINE_BYTES: usize = 64 << 10;
 pub const SHOWN_TEXT_BYTES: usize = 4_096;
 /// Relocations of one library; the widest real one (1,200 inputs) has some thousand.
 pub const RELOCATIONS: usize = 1 << 22;
+/// Recorded input lists (`--cases`) judged in one run.
+pub const CASES: usize = 1_000_000;
+/// Bytes of a file of recorded input lists.
+pub const CASES_BYTES: u64 = 1 << 30;

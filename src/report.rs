@@ -209,6 +209,9 @@ pub struct ArtifactReport {
     /// `diff`: what changed
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// `verify --cases`: each recorded list of inputs
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cases: Option<Cases>,
     /// the line of the configuration that asked for this artefact
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked_at: Option<ConfigPlace>,
@@ -230,6 +233,7 @@ impl ArtifactReport {
             not_knowable: Vec::new(),
             causes: Vec::new(),
             changes: Vec::new(),
+            cases: None,
             asked_at: None,
             error: None,
         }
@@ -245,6 +249,62 @@ pub struct ConfigPlace {
     pub line: usize,
     /// column, from 1
     pub column: usize,
+}
+
+/// How a model takes many recorded lists of inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Cases {
+    /// lists, each counted as often as it occurred
+    pub total: u64,
+    /// taken
+    pub accepted: u64,
+    /// refused
+    pub refused: u64,
+    /// not to be told
+    pub undecided: u64,
+    /// reasons of those not taken, most frequent first
+    pub refusals: Vec<Refusals>,
+    /// line of the file and its verdict
+    pub verdicts: Vec<(usize, Verdict)>,
+}
+
+impl Cases {
+    /// Accepted ones in percent, rounded down so that 100 % means all.
+    pub fn share(&self) -> String {
+        let permille = self.accepted.saturating_mul(1000).checked_div(self.total).unwrap_or(0);
+        format!("{}.{} %", permille / 10, permille % 10)
+    }
+}
+
+/// Recorded lists that are not taken for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Refusals {
+    /// code of the reason
+    pub code: &'static str,
+    /// path of the fact
+    pub subject: String,
+    /// `fail` or `unknown`
+    pub verdict: Verdict,
+    /// the first one's sentence
+    pub message: String,
+    /// lists
+    pub count: u64,
+    /// the first lines
+    pub lines: Vec<usize>,
+}
+
+impl Refusals {
+    /// An empty group for a reason.
+    pub fn new(finding: &Finding) -> Self {
+        Self {
+            code: finding.code,
+            subject: finding.subject.clone(),
+            verdict: if finding.outcome == Outcome::Fail { Verdict::Fail } else { Verdict::Unknown },
+            message: finding.message.clone(),
+            count: 0,
+            lines: Vec::new(),
+        }
+    }
 }
 
 /// A likely cause of an error.

@@ -1,10 +1,20 @@
 //! How an artefact is going to be loaded: the flags' and files' notations, and what they mean.
 
 mod bytes;
+pub mod cases;
 mod config;
 pub mod project;
+mod requests;
+pub mod size;
+mod tensor;
 mod usage;
+mod which;
 
 pub use bytes::parse_bytes;
+pub use cases::InputCase;
 pub use config::{LoadConfig, Loader};
+pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
+pub use size::{Size, Span};
+pub use tensor::{DEVICES, StrideRequest, TensorRequest, parse_device, parse_dtype, parse_stride, parse_tensor};
 pub use usage::{UsageError, near_matches};
+pub use which::{Which, find_input, split_which};

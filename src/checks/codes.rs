@@ -29,7 +29,7 @@ pub struct Page {
 }
 
 /// Tables of the subject files.
-const TABLES: &[&[Code]] = &[super::damage::CODES, super::conflicts::CODES];
+const TABLES: &[&[Code]] = &[super::damage::CODES, super::conflicts::CODES, super::inputs::CODES];
 
 /// All codes, in the order of their subjects.
 pub fn all() -> impl Iterator<Item = &'static Code> {
@@ -73,11 +73,15 @@ mod tests {
     #[test]
     fn every_code_used_is_registered() {
         let mut files = vec![std::path::PathBuf::from("src/checks.rs")];
-        files.extend(std::fs::read_dir("src/checks").unwrap().map(|entry| entry.unwrap().path()));
+        let list =
+            |dir: &std::path::Path| std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect::<Vec<_>>();
+        let top = list(std::path::Path::new("src/checks"));
+        files.extend(top.iter().filter(|path| path.is_dir()).flat_map(|path| list(path)));
+        files.extend(top);
         for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "rs")) {
             let text = std::fs::read_to_string(file).unwrap();
             let text = text.split("#[cfg(test)]").next().unwrap();
-            for call in ["Finding::new(", ".unknown(", "finding("] {
+            for call in ["Finding::new(", ".unknown(", ".undecided(", ".fail(", ".pass("] {
                 for rest in text.split(call).skip(1) {
                     if let Some(code) = rest.trim_start().strip_prefix('"').and_then(|r| r.split('"').next()) {
                         assert!(find(code).is_some(), "{}: {code} is not registered", file.display());

@@ -47,3 +47,14 @@ pub struct TensorSpec {
     /// who says so
     pub evidence: Vec<Evidence>,
 }
+
+impl TensorSpec {
+    /// For sentences: `input 2 (kwargs['bias'])`, with the name a person knows best.
+    pub fn called(&self, what: &str) -> String {
+        let label = self.labels.first().map(|l| l.name.as_str());
+        match self.path.as_deref().or(label).or(self.name.as_deref()) {
+            Some(name) => format!("{what} {} ({name})", self.index),
+            None => format!("{what} {}", self.index),
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! The load configuration: each field that is set asks for checks.
 
+use super::{InputCase, InputRequests};
 use crate::model::{Device, Exported};
 
 /// Which loader opens the artefact.
@@ -22,6 +23,10 @@ pub struct LoadConfig {
     pub model: Option<String>,
     /// device that the loader is told
     pub device: Option<Device>,
+    /// what the caller passes
+    pub inputs: InputRequests,
+    /// many recorded lists of inputs
+    pub cases: Vec<InputCase>,
     /// GPUs as the person names them: `H100`, `sm_90`, `9.0`
     pub gpus: Vec<String>,
     /// GPU driver, `550.54`

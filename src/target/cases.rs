@@ -1,0 +1,106 @@
+//! `--cases`: many input lists, one JSON object a line, as recorded from real calls.
+
+use super::UsageError;
+use super::size::Size;
+use super::tensor::{StrideRequest, TensorRequest, parse_device, parse_dtype};
+use crate::limits;
+use crate::model::Expr;
+use serde::Deserialize;
+
+/// One list of inputs, and how often it occurred.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputCase {
+    /// line of the file, from 1
+    pub line: usize,
+    /// occurrences
+    pub count: u64,
+    /// in input order, complete
+    pub inputs: Vec<TensorRequest>,
+}
+
+/// Fields that are not ours are let through: recorders add their own.
+#[derive(Deserialize)]
+struct Row {
+    inputs: Vec<RowTensor>,
+    #[serde(default = "one")]
+    count: u64,
+}
+
+#[derive(Deserialize)]
+struct RowTensor {
+    dtype: Option<String>,
+    shape: Option<Vec<i64>>,
+    stride: Option<Vec<i64>>,
+    device: Option<String>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Reads the text of a cases file; blank lines are skipped.
+///
+/// # Errors
+/// With the line of the first one that is wrong.
+pub fn parse_cases(text: &str) -> Result<Vec<InputCase>, UsageError> {
+    let mut cases = Vec::new();
+    for (at, text) in text.lines().enumerate() {
+        if text.trim().is_empty() {
+            continue;
+        }
+        let line = at + 1;
+        cases.push(parse_case(text, line).map_err(|e| e.within(&format!("line {line}")))?);
+        if cases.len() > limits::CASES {
+            return Err(UsageError::new(format!("more than {} cases", limits::CASES)));
+        }
+    }
+    if cases.is_empty() {
+        return Err(UsageError::new("no case in it: one JSON object a line, {\"inputs\": [{\"dtype\": …}]}"));
+    }
+    Ok(cases)
+}
+
+fn parse_case(text: &str, line: usize) -> Result<InputCase, UsageError> {
+    let row: Row = serde_json::from_str(text).map_err(|e| UsageError::new(e.to_string()))?;
+    let inputs = row.inputs.into_iter().map(tensor).collect::<Result<_, _>>()?;
+    Ok(InputCase { line, count: row.count, inputs })
+}
+
+fn tensor(row: RowTensor) -> Result<TensorRequest, UsageError> {
+    let sizes = |list: Vec<i64>| list.into_iter().map(|n| Size::Is(Expr::Int(n))).collect::<Vec<_>>();
+    if row.shape.iter().chain(&row.stride).any(|list| list.len() > limits::RANK) {
+        return Err(UsageError::new(format!("a tensor has at most {} dims", limits::RANK)));
+    }
+    if let (Some(shape), Some(stride)) = (&row.shape, &row.stride)
+        && shape.len() != stride.len()
+    {
+        return Err(UsageError::new(format!("{} strides for {} dims", stride.len(), shape.len())));
+    }
+    Ok(TensorRequest {
+        dtype: row.dtype.as_deref().map(parse_dtype).transpose()?,
+        shape: row.shape.map(sizes),
+        stride: row.stride.map(|list| StrideRequest::Values(sizes(list))),
+        device: row.device.as_deref().map(parse_device).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_recorded_rows() {
+        let text = r#"{"artifact": "a.pt2", "inputs": [{"dtype": "float32", "shape": [2, 5], "stride": [5, 1], "device": "cpu"}], "count": 7}
+
+{"inputs": []}"#;
+        let cases = parse_cases(text).unwrap();
+        assert_eq!(cases.iter().map(|c| (c.line, c.count, c.inputs.len())).collect::<Vec<_>>(), [(1, 7, 1), (3, 1, 0)]);
+    }
+
+    #[test]
+    fn names_the_line_that_is_wrong() {
+        let message = parse_cases("{\"inputs\": []}\n{\"inputs\": [{\"dtype\": \"flot32\"}]}").unwrap_err().to_string();
+        assert!(message.starts_with("line 2: ") && message.contains("float32"), "{message}");
+        assert!(parse_cases("\n").is_err());
+    }
+}
