@@ -4,6 +4,7 @@
 //! subject, register its codes in that file's `CODES`, and add the function to [`MODEL_CHECKS`] or
 //! [`ARTIFACT_CHECKS`] and the table to [`codes`].
 
+pub mod assertions;
 pub mod codes;
 mod conflicts;
 mod damage;

@@ -64,6 +64,8 @@ pub const CHECK_TEXT_BYTES: u64 = 16 << 20;
 pub const INSTRUCTIONS: u64 = 200_000_000;
 /// Bytes of log read for `explain`; what lies beyond is counted, not kept.
 pub const LOG_BYTES: u64 = 1 << 30;
+/// Distinct error texts, stack frames and error lines kept of a log; what comes after is counted.
+pub const LOG_TEXTS: usize = 256;
 /// Bytes of one log line that are looked at.
 pub const LOG_LINE_BYTES: usize = 64 << 10;
 /// Bytes of a text shown to a person that came from a file.

@@ -1,0 +1,460 @@
+//! The pass over raw chunks.
+
+use super::super::frame;
+use super::super::pattern::{self, Match, Rank};
+use super::{Hit, Reading, Said, clean, shown, without_prefix};
+use crate::limits;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use std::io::{self, Read};
+use std::sync::LazyLock;
+
+/// Bytes looked at in one go.
+pub(super) const CHUNK: usize = 1 << 20;
+/// Bytes kept behind the part that is looked at, so that a text and what follows it are seen whole.
+pub(super) const LOOK_AHEAD: usize = 128 << 10;
+/// Bytes around a literal that are taken of a line longer than [`limits::LOG_LINE_BYTES`].
+const LONG_LINE_BEFORE: usize = 8 << 10;
+/// Lines kept after a hit: package errors list the members of the archive.
+const LINES_AFTER: usize = 60;
+/// Lines that a traceback may have before its exception.
+const TRACEBACK_LINES: usize = 400;
+/// Head and tail of the log that are matched again, put together, when nothing was found line by line.
+const SECOND_LOOK: usize = 512 << 10;
+
+/// Texts that are no pattern but are kept.
+const MARKERS: &[&str] = &[
+    "Traceback (most recent call last)",
+    "  what():",
+    "Exception in aoti_torch: ",
+    "Error: ",
+    ".wrapper.so",
+    ".so(+0x",
+    ".so[",
+    "cpp_fused_",
+    "data/aotinductor/",
+    "AOTIModelPackageLoader",
+    "torch version: ",
+    "PyTorch version: ",
+    "torch==",
+];
+
+static AUTOMATON: LazyLock<Option<(AhoCorasick, usize)>> = LazyLock::new(|| {
+    let mut literals: Vec<&str> = pattern::table().flat_map(|p| p.literals.iter().copied()).collect();
+    literals.sort_unstable();
+    literals.dedup();
+    let patterns = literals.len();
+    literals.extend(MARKERS);
+    let automaton = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(&literals).ok()?;
+    Some((automaton, patterns))
+});
+
+/// A text seen before, as raw bytes, and the hits that its line made.
+struct Repeat {
+    text: Vec<u8>,
+    /// where the literal stands in `text`
+    literal_at: usize,
+    hits: Vec<usize>,
+}
+
+/// State of the pass.
+#[derive(Default)]
+pub(super) struct Scanner {
+    reading: Reading,
+    repeats: Vec<Vec<Repeat>>,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    lines_before_tail: u64,
+}
+
+impl Scanner {
+    pub(super) fn bytes_seen(&self) -> u64 {
+        self.reading.bytes
+    }
+
+    pub(super) fn count_only(&mut self, bytes: &[u8]) {
+        self.reading.bytes = self.reading.bytes.saturating_add(bytes.len() as u64);
+    }
+
+    /// Looks at whole lines of `buffer`; gives the number of bytes that are done with.
+    pub(super) fn chunk(&mut self, buffer: &[u8], is_last: bool) -> usize {
+        let done = if is_last { buffer.len() } else { end_of_lines(buffer) };
+        let Some((automaton, patterns)) = AUTOMATON.as_ref() else { return done };
+        self.repeats.resize_with(automaton.patterns_len(), Vec::new);
+        let part = buffer.get(..done).unwrap_or_default();
+        let (mut counted, mut skip) = (0usize, 0usize);
+        let mut line = self.reading.lines;
+        for found in automaton.find_iter(part) {
+            if found.start() < skip {
+                continue;
+            }
+            let literal = found.pattern().as_usize();
+            let is_marker = literal >= *patterns;
+            if is_marker && self.is_sated(literal - patterns) {
+                continue;
+            }
+            if !is_marker && self.is_repeat(buffer, literal, found.start()) {
+                // the rest of the line says the same again
+                skip = next_line(buffer, found.end());
+                continue;
+            }
+            let before = part.get(counted..found.start()).unwrap_or_default();
+            line = line.saturating_add(count_lines(before));
+            counted = found.start();
+            let (start, end) = line_around(buffer, found.start());
+            let number = line.saturating_add(1);
+            if is_marker {
+                let marker = MARKERS.get(literal - patterns).copied().unwrap_or_default();
+                self.marker(buffer, start, end, number, marker);
+            } else {
+                self.candidate(buffer, (start, end), (literal, found.start()), number);
+                skip = end;
+                self.frame(buffer.get(start..end).unwrap_or_default(), number);
+                self.note_error(buffer.get(start..end).unwrap_or_default(), number);
+            }
+        }
+        let rest = part.get(counted..).unwrap_or_default();
+        let mut total = line.saturating_add(count_lines(rest));
+        if is_last && !part.is_empty() && !part.ends_with(b"\n") {
+            total = total.saturating_add(1);
+        }
+        self.reading.lines = total;
+        self.reading.bytes = self.reading.bytes.saturating_add(done as u64);
+        self.keep(part);
+        done
+    }
+
+    /// True when what a marker leads to is kept often enough.
+    fn is_sated(&self, marker: usize) -> bool {
+        match MARKERS.get(marker).copied().unwrap_or_default() {
+            "Error: " | "Exception in aoti_torch: " => self.reading.errors.len() >= limits::LOG_TEXTS,
+            ".wrapper.so" | ".so(+0x" | ".so[" | "cpp_fused_" => self.reading.frames.len() >= limits::LOG_TEXTS,
+            "data/aotinductor/" => self.reading.models.len() >= 16,
+            "AOTIModelPackageLoader" => self.reading.uses_package_loader,
+            "torch version: " | "PyTorch version: " | "torch==" => self.reading.torch.is_some(),
+            _ => false,
+        }
+    }
+
+    fn is_repeat(&mut self, buffer: &[u8], literal: usize, at: usize) -> bool {
+        let Some(repeats) = self.repeats.get(literal) else { return false };
+        for repeat in repeats {
+            let Some(start) = at.checked_sub(repeat.literal_at) else { continue };
+            let Some(end) = start.checked_add(repeat.text.len()) else { continue };
+            // the byte after it is part of the kept text, so that ks1 is not ks10
+            if buffer.get(start..end) == Some(repeat.text.as_slice()) {
+                for hit in &repeat.hits {
+                    if let Some(hit) = self.reading.hits.get_mut(*hit) {
+                        hit.count = hit.count.saturating_add(1);
+                    }
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    fn candidate(&mut self, buffer: &[u8], line: (usize, usize), literal: (usize, usize), number: u64) {
+        let raw = buffer.get(line.0..line.1).unwrap_or_default();
+        let text = clean(raw);
+        let mut found = pattern::matches(&text);
+        let whole = found.iter().any(|m| m.pattern.rank == Rank::Cause && !is_cut(m, &text));
+        if !whole {
+            // the text may go on in the next line
+            let (from, to) = line_around(buffer, next_line(buffer, line.1));
+            let next = clean(buffer.get(from..to).unwrap_or_default());
+            let next = without_prefix(&next);
+            for joint in ["", " "] {
+                let joined = format!("{text}{joint}{next}");
+                let again = pattern::matches(&joined);
+                if groups(&again) > groups(&found) && again.iter().any(|m| m.start < text.len()) {
+                    found = again.into_iter().filter(|m| m.start < text.len()).collect();
+                }
+            }
+        }
+        let after = || lines_after(buffer, line.1);
+        let hits: Vec<usize> = found.iter().filter_map(|m| self.record(m, &text, number, &after)).collect();
+        // remember the raw text, together with the byte that ends it, for the quick comparison
+        if let Some(first) = found.iter().find(|m| m.pattern.rank == Rank::Cause).or(found.first())
+            && !hits.is_empty()
+            && let Some(at) = memchr::memmem::find(raw, first.text.as_bytes())
+            && let Some(repeats) = self.repeats.get_mut(literal.0)
+            && repeats.len() < 8
+        {
+            let start = line.0.saturating_add(at);
+            let end = start.saturating_add(first.text.len()).saturating_add(1);
+            if let (Some(kept), Some(literal_at)) = (buffer.get(start..end), literal.1.checked_sub(start)) {
+                repeats.push(Repeat { text: kept.to_vec(), literal_at, hits });
+            }
+        }
+    }
+
+    /// Adds a match to the hits, or counts it where it is known; gives its place among the hits.
+    fn record(&mut self, found: &Match, text: &str, line: u64, after: &dyn Fn() -> Vec<String>) -> Option<usize> {
+        let same = |h: &Hit| h.found.pattern.id == found.pattern.id && h.found.text == found.text;
+        if let Some(at) = self.reading.hits.iter().position(same) {
+            if let Some(hit) = self.reading.hits.get_mut(at) {
+                hit.count = hit.count.saturating_add(1);
+            }
+            return Some(at);
+        }
+        if self.reading.hits.len() >= limits::LOG_TEXTS {
+            self.reading.dropped = self.reading.dropped.saturating_add(1);
+            return None;
+        }
+        let around = text.get(found.start..).map_or(text, |_| text);
+        self.reading.hits.push(Hit {
+            line,
+            found: found.clone(),
+            shown: shown(part_with(around, found.start)),
+            count: 1,
+            after: after(),
+        });
+        self.reading.hits.len().checked_sub(1)
+    }
+
+    fn marker(&mut self, buffer: &[u8], start: usize, end: usize, number: u64, marker: &str) {
+        let raw = buffer.get(start..end).unwrap_or_default();
+        match marker {
+            "Traceback (most recent call last)" => self.traceback(buffer, end, number),
+            "  what():" => {
+                let text = clean(raw);
+                if let Some((_, said)) = text.split_once("what():") {
+                    self.reading.last_exception = Some(Said { line: number, text: shown(said) });
+                }
+            }
+            "Exception in aoti_torch: " | "Error: " => self.note_error(raw, number),
+            "data/aotinductor/" => self.model_name(raw),
+            "AOTIModelPackageLoader" => self.reading.uses_package_loader = true,
+            "torch version: " | "PyTorch version: " | "torch==" => {
+                let text = clean(raw);
+                let version = text.split_once(marker).map(|(_, rest)| {
+                    rest.chars().take_while(|c| c.is_ascii_alphanumeric() || ".+-".contains(*c)).collect::<String>()
+                });
+                self.reading.torch = version.filter(|v| v.starts_with(|c: char| c.is_ascii_digit()));
+            }
+            _ => {
+                self.frame(raw, number);
+                self.model_name(raw);
+            }
+        }
+    }
+
+    fn note_error(&mut self, raw: &[u8], number: u64) {
+        if self.reading.errors.len() >= limits::LOG_TEXTS
+            || self.reading.errors.last().is_some_and(|s| s.line == number)
+        {
+            return;
+        }
+        let text = clean(raw);
+        let line = without_prefix(&text);
+        let said = line
+            .split_once("Exception in aoti_torch: ")
+            .map(|(_, said)| said)
+            .or_else(|| line.trim_start().strip_prefix("Error: "));
+        if let Some(said) = said {
+            self.reading.errors.push(Said { line: number, text: shown(said) });
+        }
+    }
+
+    fn model_name(&mut self, raw: &[u8]) {
+        let text = clean(raw);
+        for part in text.split("data/aotinductor/").skip(1) {
+            if let Some((name, _)) = part.split_once('/')
+                && !name.is_empty()
+                && self.reading.models.len() < 16
+                && !self.reading.models.iter().any(|m| m == name)
+            {
+                self.reading.models.push(shown(name));
+            }
+        }
+    }
+
+    fn frame(&mut self, raw: &[u8], number: u64) {
+        if self.reading.frames.len() >= limits::LOG_TEXTS
+            || self.reading.frames.last().is_some_and(|f| f.line == number)
+            || raw.len() > limits::LOG_LINE_BYTES
+        {
+            return;
+        }
+        let text = clean(raw);
+        if let Some(frame) = frame::parse(without_prefix(&text), number) {
+            self.reading.frames.push(frame);
+        }
+    }
+
+    /// The exception of a traceback: the first line after it that is not indented.
+    fn traceback(&mut self, buffer: &[u8], end: usize, number: u64) {
+        let mut at = end;
+        for below in 1..=TRACEBACK_LINES {
+            at = next_line(buffer, at);
+            if at >= buffer.len() {
+                return;
+            }
+            let (from, to) = line_around(buffer, at);
+            let text = clean(buffer.get(from..to).unwrap_or_default());
+            let line = without_prefix(&text);
+            if !line.is_empty() && !line.starts_with([' ', '\t']) {
+                let line_number = number.saturating_add(below as u64);
+                self.reading.last_exception = Some(Said { line: line_number, text: shown(line) });
+                return;
+            }
+            at = to;
+        }
+    }
+
+    /// Keeps head and tail for the second look.
+    fn keep(&mut self, part: &[u8]) {
+        let room = SECOND_LOOK.saturating_sub(self.head.len());
+        let (head, rest) = part.split_at_checked(room.min(part.len())).unwrap_or((part, &[]));
+        self.head.extend_from_slice(head);
+        if self.tail.is_empty() {
+            self.lines_before_tail = count_lines(&self.head);
+        }
+        self.tail.extend_from_slice(rest);
+        let excess = self.tail.len().saturating_sub(SECOND_LOOK);
+        if excess > 0 {
+            self.lines_before_tail =
+                self.lines_before_tail.saturating_add(count_lines(self.tail.get(..excess).unwrap_or_default()));
+            self.tail.drain(..excess);
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Reading {
+        if self.reading.cause().is_none() {
+            let (head, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
+            self.second_look(&head, 0);
+            let before = self.lines_before_tail;
+            self.second_look(&tail, before);
+            self.reading.hits.sort_by_key(|h| h.line);
+        }
+        self.reading
+    }
+
+    /// Cleans every line and puts neighbours together: for texts whose literal is broken by colours or a line end.
+    fn second_look(&mut self, bytes: &[u8], before: u64) {
+        let mut last = String::new();
+        for (n, raw) in bytes.split(|b| *b == b'\n').enumerate() {
+            let line = before.saturating_add(n as u64).saturating_add(1);
+            let text = clean(raw);
+            let bare = without_prefix(&text).to_owned();
+            for (candidate, number) in [
+                (bare.clone(), line),
+                (format!("{last}{bare}"), line.saturating_sub(1)),
+                (format!("{} {}", last.trim_end(), bare.trim_start()), line.saturating_sub(1)),
+            ] {
+                for found in pattern::matches(&candidate) {
+                    let known = |h: &Hit| h.found.pattern.id == found.pattern.id && h.line.abs_diff(number) <= 1;
+                    match self.reading.hits.iter_mut().find(|h| known(h)) {
+                        Some(hit) if present(&found) > present(&hit.found) => hit.found = found,
+                        Some(_) => {}
+                        None => {
+                            self.record(&found, &candidate, number, &Vec::new);
+                        }
+                    }
+                }
+            }
+            last = bare;
+        }
+    }
+}
+
+fn present(found: &Match) -> usize {
+    found.groups.iter().flatten().count().saturating_add(1)
+}
+
+fn groups(found: &[Match]) -> usize {
+    found.iter().filter(|m| m.pattern.rank == Rank::Cause).map(present).max().unwrap_or(0)
+}
+
+/// A match that reaches (nearly) the end of the line may go on in the next one.
+fn is_cut(found: &Match, line: &str) -> bool {
+    found.start.saturating_add(found.text.len()).saturating_add(40) >= line.trim_end().len()
+}
+
+/// The part of a line (between line ends that progress bars left) that holds `at`.
+fn part_with(text: &str, at: usize) -> &str {
+    let start = text.get(..at).and_then(|t| t.rfind('\n')).map_or(0, |n| n.saturating_add(1));
+    let end = text.get(at..).and_then(|t| t.find('\n')).map_or(text.len(), |n| at.saturating_add(n));
+    let part = text.get(start..end).unwrap_or(text);
+    if part.len() <= limits::SHOWN_TEXT_BYTES {
+        return part;
+    }
+    let mut from = at.saturating_sub(256).max(start);
+    while from > start && !text.is_char_boundary(from) {
+        from -= 1;
+    }
+    text.get(from..end).unwrap_or(part)
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// Start and end of the line that holds `at`, without its end; of a very long one the part around `at`.
+fn line_around(buffer: &[u8], at: usize) -> (usize, usize) {
+    let back = at.saturating_sub(LONG_LINE_BEFORE);
+    let start = buffer
+        .get(back..at)
+        .and_then(|b| memchr::memrchr(b'\n', b))
+        .map_or(back, |n| back.saturating_add(n).saturating_add(1));
+    let far = at.saturating_add(limits::LOG_LINE_BYTES - LONG_LINE_BEFORE).min(buffer.len());
+    let end = buffer.get(at..far).and_then(|b| memchr::memchr(b'\n', b)).map_or(far, |n| at.saturating_add(n));
+    (start, end.max(start))
+}
+
+/// Start of the line after the one that holds `at`.
+fn next_line(buffer: &[u8], at: usize) -> usize {
+    let rest = buffer.get(at..).unwrap_or_default();
+    memchr::memchr(b'\n', rest).map_or(buffer.len(), |n| at.saturating_add(n).saturating_add(1))
+}
+
+fn lines_after(buffer: &[u8], end: usize) -> Vec<String> {
+    let rest = buffer.get(end.saturating_add(1)..).unwrap_or_default();
+    let rest = rest.get(..limits::LOG_LINE_BYTES).unwrap_or(rest);
+    rest.split(|b| *b == b'\n').take(LINES_AFTER).map(|l| shown(without_prefix(&clean(l)))).collect()
+}
+
+/// Bytes up to which `buffer` holds whole lines, leaving the look-ahead; all but it when there is no line end.
+fn end_of_lines(buffer: &[u8]) -> usize {
+    let limit = buffer.len().saturating_sub(LOOK_AHEAD);
+    let part = buffer.get(..limit).unwrap_or_default();
+    memchr::memrchr(b'\n', part).map_or(limit, |n| n.saturating_add(1))
+}
+
+/// UTF-16 (what a redirection in PowerShell writes) becomes UTF-8; everything else passes.
+pub(super) fn decoded(mut stream: impl Read) -> io::Result<impl Read> {
+    let mut head = Vec::with_capacity(2);
+    (&mut stream).take(2).read_to_end(&mut head)?;
+    let order = match head.as_slice() {
+        [0xFF, 0xFE] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
+        [0xFE, 0xFF] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
+        _ => None,
+    };
+    let head = if order.is_some() { Vec::new() } else { head };
+    Ok(Utf16 { stream: io::Cursor::new(head).chain(stream), order, pending: Vec::new() })
+}
+
+struct Utf16<R> {
+    stream: R,
+    order: Option<fn([u8; 2]) -> u16>,
+    pending: Vec<u8>,
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(order) = self.order else { return self.stream.read(buffer) };
+        if self.pending.is_empty() {
+            let mut raw = Vec::with_capacity(64 << 10);
+            (&mut self.stream).take(64 << 10).read_to_end(&mut raw)?;
+            let units = raw.chunks_exact(2).filter_map(|pair| Some(order(pair.try_into().ok()?)));
+            let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+            self.pending = text.into_bytes();
+        }
+        let take = self.pending.len().min(buffer.len());
+        if let (Some(to), Some(from)) = (buffer.get_mut(..take), self.pending.get(..take)) {
+            to.copy_from_slice(from);
+        }
+        self.pending.drain(..take);
+        Ok(take)
+    }
+}

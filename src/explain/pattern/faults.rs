@@ -1,0 +1,210 @@
+//! Faults while running: assertions of kernels, illegal accesses, crashes, capture.
+
+use super::{Lookup, Origin, Pattern, ROW, Rank, torch};
+
+pub(super) const ROWS: &[Pattern] = &[
+    Pattern {
+        id: "ioob",
+        class: "C18",
+        origin: Origin::Artifact,
+        literals: &["index out of bounds"],
+        regex: r"index out of bounds: (?:(\S+) <= )?([A-Za-z_][\w.]*)?(?: < ([^`'\x22\n]+?))?(?:[`'\x22]|\)?,? failed|\)?$|\n)",
+        lookup: Lookup::Assertion,
+        sentence: "An index computed by the model lies outside the tensor it reads[[: {2} has to be below {3}]].",
+        fix: "Find the size behind the bound; most often an input is empty or holds indices that are too large.",
+        samples: &[
+            "/c/x.py:54: unknown: block: [0,0,0], thread: [2,0,0] Assertion `index out of bounds: 0 <= tmp14 < ks0` failed.",
+            "Error: index out of bounds: 0 <= tmp13 < ks1",
+            "Assertion `index out of bounds: 0 <= tmp4 < libdevice.trunc(0.12*(ks0.to(tl.float64)))` failed.",
+            "index out of bounds: tmp7 < 64",
+            "lnfu3p2j.py:54: unknown: block: [0,0,0], thread: [2,0,0] Assertion `index out of bounds: 0 <= tmp",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "index-op",
+        class: "C18",
+        literals: &[
+            "index out of range in self",
+            "is out of bounds for dimension",
+            "srcIndex < srcSelectDimSize",
+            "out of bounds: index ",
+            "indices should be",
+        ],
+        regex: r"index out of range in self|index (-?\d+) is out of bounds for dimension (\d+) with size (\d+)|srcIndex < srcSelectDimSize|`?-?sizes\[i\] <= index",
+        lookup: Lookup::OperatorShape,
+        sentence: "An operator got an index outside its tensor[[: {1}, size {3}]].",
+        fix: "Check the values in the inputs that hold indices.",
+        samples: &[
+            "IndexError: index out of range in self",
+            "IndexError: index 5 is out of bounds for dimension 0 with size 5",
+            "Indexing.cu:1255: indexSelectSmallIndex: block: [0,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed.",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "device-assert",
+        class: "C18",
+        literals: &["Assertion `"],
+        regex: r"block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] Assertion `([^`]+?)` ?failed",
+        lookup: Lookup::Assertion,
+        sentence: "An assertion in a GPU kernel failed: {1}.",
+        fix: "Check the values in the inputs against what the assertion wants.",
+        samples: &["c.py:9: unknown: block: [0,0,0], thread: [1,0,0] Assertion `x > 0` failed."],
+        ..ROW
+    },
+    Pattern {
+        id: "capture",
+        class: "C19",
+        origin: Origin::Driver,
+        literals: &[
+            "not permitted when stream is capturing",
+            "not supported during CUDA graph capture",
+            "cudaErrorStreamCaptureUnsupported",
+            "operation would make the legacy stream depend on a capturing",
+        ],
+        regex: r"operation not permitted when stream is capturing|not supported during CUDA graph capture|cudaErrorStreamCapture\w+|operation would make the legacy stream depend on a capturing",
+        lookup: Lookup::SingleThreaded,
+        sentence: "The model was called while a CUDA graph was being captured, through an entry that synchronises.",
+        fix: "Load it with run_single_threaded=True (torch 2.7 or newer) and warm it up before the capture.",
+        samples: &["RuntimeError: CUDA error: operation not permitted when stream is capturing"],
+        ..ROW
+    },
+    Pattern {
+        id: "stream-affinity",
+        class: "C19",
+        origin: Origin::Artifact,
+        since: torch(15),
+        literals: &["Stream affinity"],
+        regex: r"Stream affinity ([^\n]*)",
+        lookup: Lookup::SingleThreaded,
+        sentence: "The model was called on another stream than the one its runner is tied to.",
+        fix: "Call it on that stream, or load it without stream affinity.",
+        samples: &["Error: Stream affinity requires a non-default stream"],
+        ..ROW
+    },
+    Pattern {
+        id: "dsa",
+        class: "C18",
+        rank: Rank::Cause,
+        origin: Origin::Driver,
+        literals: &["device-side assert triggered", "cudaErrorAssert", "CUDA_ERROR_ASSERT"],
+        regex: r"device-side assert triggered|cudaErrorAssert|CUDA_ERROR_ASSERT",
+        lookup: Lookup::Assertion,
+        sentence: "An assertion in a GPU kernel failed; its own line is not in this log.",
+        fix: "Look earlier in the log for `Assertion` and give that line; run again with CUDA_LAUNCH_BLOCKING=1 to keep it next to the call.",
+        samples: &["torch.AcceleratorError: CUDA error: device-side assert triggered"],
+        ..ROW
+    },
+    Pattern {
+        id: "misaligned",
+        class: "C08",
+        origin: Origin::Driver,
+        literals: &["misaligned address", "cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS"],
+        regex: r"misaligned address|cudaErrorMisalignedAddress|CUDA_ERROR_MISALIGNED_ADDRESS",
+        lookup: Lookup::Alignment,
+        sentence: "A kernel that assumes 16-byte alignment got an address that is not aligned: most often an input is a view with an odd offset.",
+        fix: "Give a copy (`clone()`) of the view, or compile with torch 2.7 or newer, which copies by itself.",
+        samples: &["RuntimeError: CUDA error: misaligned address"],
+        ..ROW
+    },
+    Pattern {
+        id: "ima",
+        class: "C19",
+        origin: Origin::Driver,
+        literals: &[
+            "an illegal memory access was encountered",
+            "cudaErrorIllegalAddress",
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "Memory access fault by GPU",
+            "unspecified launch failure",
+        ],
+        regex: r"an illegal memory access was encountered|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU|unspecified launch failure",
+        lookup: Lookup::Fault,
+        sentence: "A GPU kernel read or wrote memory that is not its own; the text does not say which.",
+        fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1 and CUDA_LAUNCH_BLOCKING=1.",
+        samples: &["RuntimeError: CUDA error: an illegal memory access was encountered"],
+        ..ROW
+    },
+    Pattern {
+        id: "sanitizer",
+        class: "C19",
+        origin: Origin::Driver,
+        literals: &["Invalid __global__", "Invalid __shared__", "Invalid __local__", "Program hit CUDA_ERROR"],
+        regex: r"Invalid (__\w+__) (read|write|atomic) of size (\d+)[^\n]*",
+        lookup: Lookup::Fault,
+        sentence: "compute-sanitizer saw an invalid {2} of {3} bytes in {1} memory.",
+        fix: "The lines below it name the kernel; compare the sizes of its inputs with what was compiled.",
+        samples: &["========= Invalid __global__ read of size 4 bytes"],
+        ..ROW
+    },
+    Pattern {
+        id: "cublas",
+        class: "C19",
+        origin: Origin::Driver,
+        literals: &["CUBLAS_STATUS_", "CUDNN_STATUS_", "cuDNN error"],
+        regex: r"((?:CUBLAS|CUDNN)_STATUS_(?:INTERNAL_ERROR|EXECUTION_FAILED|NOT_INITIALIZED|ALLOC_FAILED|MAPPING_ERROR|INVALID_VALUE|NOT_SUPPORTED|ARCH_MISMATCH)\w*)",
+        lookup: Lookup::Fault,
+        sentence: "A GPU library reports {1}; after a fault in an earlier kernel every call fails like this.",
+        fix: "Run once with CUDA_LAUNCH_BLOCKING=1 to see which call faulted first.",
+        samples: &[
+            "Exception in aoti_torch: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasCreate(handle)`",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "sigsegv",
+        class: "C19",
+        origin: Origin::System,
+        literals: &[
+            "Segmentation fault",
+            "SIGSEGV",
+            "segfault at ",
+            "segmentation fault",
+            "EXC_BAD_ACCESS",
+            "general protection fault",
+            "access violation",
+        ],
+        regex: r"(?i:segmentation fault)|SIGSEGV|segfault at ([0-9a-fA-F]+)|EXC_BAD_ACCESS|general protection fault|access violation",
+        lookup: Lookup::Fault,
+        sentence: "The process read or wrote memory that is not its own.",
+        fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1; the artefact's own preconditions are listed below.",
+        samples: &[
+            "Segmentation fault (core dumped)",
+            "python3[991]: segfault at 0 ip 00007f2a sp 00007ffd error 4 in c.wrapper.so[7f2a0000+5000]",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "sigbus",
+        class: "C14",
+        origin: Origin::System,
+        literals: &["Bus error", "SIGBUS"],
+        regex: r"Bus error(?:: (\d+))?|SIGBUS",
+        lookup: Lookup::Fault,
+        sentence: "A mapped page could not be read: a file that was mapped is shorter than its headers say.",
+        fix: "Copy the file again and compare its size; never replace a library while it is loaded.",
+        samples: &["Bus error (core dumped)"],
+        ..ROW
+    },
+    Pattern {
+        id: "exit-code",
+        class: "C19",
+        origin: Origin::System,
+        literals: &[
+            "exit code 1",
+            "exit code -",
+            "exitcode",
+            "exited with code",
+            "status code 139",
+            "returned non-zero exit status",
+            "died with <Signals.",
+        ],
+        regex: r"(?i:exit(?:ed with)?[ -]?(?:code|status)\s*:?\s*)\(?(139|132|135|-11|-4|-7|3221225477)\b|status code (139)|died with <Signals\.(SIGSEGV|SIGILL|SIGBUS)",
+        lookup: Lookup::Fault,
+        sentence: "The process was killed by a signal[[ (exit {1})]][[ ({3})]].",
+        fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1; the artefact's own preconditions are listed below.",
+        samples: &["Process finished with exit code 139", "Container exited with code 139"],
+        ..ROW
+    },
+];
