@@ -60,10 +60,30 @@ pub fn open_file(path: &Path) -> Result<Box<dyn Bytes>> {
         return Ok(Box::new(Vec::new()));
     }
     // SAFETY: the mapping is read-only and private. A writer that truncates the file while it is read
-    // makes the system raise SIGBUS; see docs/limits.md.
+    // makes the system raise SIGBUS: see `exit_on_truncation`.
     #[expect(unsafe_code, reason = "mapping a file is the one thing that needs it")]
     let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| io("cannot map", e))?;
     Ok(Box::new(MappedFile(map)))
+}
+
+/// Makes the process end with a message and exit code 3 when a mapped file is cut short by another process
+/// while it is read. For binaries: it installs a handler for SIGBUS. Without it, that signal kills the process.
+#[cfg(unix)]
+pub fn exit_on_truncation() {
+    const MESSAGE: &[u8] = b"aoti-inspect: the file became shorter while it was read: inspect a finished file\n";
+    let handler = || {
+        // SAFETY: write(2) is async-signal-safe, the buffer is static, and a failed write changes nothing.
+        #[expect(unsafe_code, reason = "part of the mapping: what happens when it breaks")]
+        unsafe {
+            libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
+        }
+        signal_hook::low_level::exit(crate::report::Exit::Unreadable as i32);
+    };
+    // SAFETY: the handler calls nothing but write(2) and _exit(2).
+    #[expect(unsafe_code, reason = "part of the mapping: what happens when it breaks")]
+    let registered = unsafe { signal_hook::low_level::register(libc::SIGBUS, handler) };
+    // a system that refuses handlers keeps its own behaviour, which is to kill the process
+    drop(registered);
 }
 
 /// Reads a stream to its end, up to [`limits::STDIN_BYTES`].
