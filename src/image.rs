@@ -4,10 +4,15 @@
 //! Addresses are the virtual addresses of the file (for PE: preferred base plus RVA), names are those of the
 //! source language (Mach-O's additional underscore is taken off).
 
+pub mod dating;
+pub mod device;
 mod elf;
+pub mod imports;
 mod macho;
 mod pe;
+pub mod requirements;
 mod symbol;
+pub mod weights;
 
 pub use symbol::{
     Binding, Import, Needed, Relocation, RelocationKind, RelocationTarget, Section, SectionKind, Segment, Symbol,

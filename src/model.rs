@@ -27,7 +27,7 @@ pub use expr::{Bounds, Expr};
 pub use interface::{Interface, OperatorCall};
 pub use kernel::{Arch, AssertionBound, Image, ImageFormat, Kernel, KernelKind, Launch};
 pub use release::Release;
-pub use requires::{CpuIsa, CustomOp, FunctionIsa, Requires};
+pub use requires::{CpuIsa, CustomOp, CxxRuntime, FunctionIsa, Requires};
 pub use tensor::{Label, TensorSpec};
 
 /// The word that our JSON has for a value of one of the enums: `custom_op_library`, `appended`.

@@ -9,6 +9,7 @@ pub mod size;
 mod tensor;
 mod usage;
 mod which;
+pub mod release_tables;
 
 pub use bytes::parse_bytes;
 pub use cases::InputCase;

@@ -41,6 +41,18 @@ pub struct CustomOp {
     pub is_python_only: Option<bool>,
 }
 
+/// Where a library's C++ runtime (exceptions, `std::`) comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CxxRuntime {
+    /// a shared library, as in all that torch builds on Linux and macOS
+    Shared,
+    /// linked in, and kept to itself
+    StaticHidden,
+    /// linked in, and exported: a second one in the process that others may bind to
+    StaticExported,
+}
+
 /// Needs of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Requires {
@@ -49,6 +61,9 @@ pub struct Requires {
     /// run paths
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run_paths: Vec<String>,
+    /// needed libraries that provide nothing that is imported, where that can be told
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub idle_libraries: Vec<String>,
     /// C shims of libtorch that are imported, sorted
     pub shims: Vec<String>,
     /// lowest usable torch release
@@ -61,6 +76,12 @@ pub struct Requires {
     pub unknown_shims: Vec<String>,
     /// imported C++ of torch, at, c10, demangled
     pub leaked_cxx: Vec<String>,
+    /// imports of ExecuTorch's own runtime: not for libtorch
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub executorch_shims: Vec<String>,
+    /// imports that start processes, use the network, load code: `socket (uses the network)`
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub suspicious_imports: Vec<String>,
     /// imports of the GPU driver and runtime
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gpu_runtime: Vec<String>,
@@ -85,6 +106,9 @@ pub struct Requires {
     /// `cxx11` or `pre-cxx11`, where the library shows it
     #[serde(skip_serializing_if = "Option::is_none")]
     pub string_abi: Option<String>,
+    /// where the C++ runtime comes from, where the library shows it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cxx_runtime: Option<CxxRuntime>,
     /// page size that appended weights must be a multiple of
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_size: Option<u64>,

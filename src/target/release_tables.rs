@@ -1,0 +1,218 @@
+//! What each torch release offers to artefacts, and what artefacts of each release offer: `data/shims.json`,
+//! `data/shims_earlier.json`, `data/exports.json` (how they were made: `data/README.md`).
+//!
+//! The files hold one row a line, sorted by name, so that a name is found by halving the text: parsing 200 KB
+//! for the fifty names of a library would cost more than all else that `show` does.
+
+use crate::model::Release;
+
+const SHIMS: &str = include_str!("data/shims.json");
+const SHIMS_EARLIER: &str = include_str!("data/shims_earlier.json");
+const EXPORTS: &str = include_str!("data/exports.json");
+
+/// Releases that the tables cover, oldest first.
+pub const RELEASES: [Release; 14] = [
+    Release::new(2, 2),
+    Release::new(2, 3),
+    Release::new(2, 4),
+    Release::new(2, 5),
+    Release::new(2, 6),
+    Release::new(2, 7),
+    Release::new(2, 8),
+    Release::new(2, 9),
+    Release::new(2, 10),
+    Release::new(2, 11),
+    Release::new(2, 12),
+    Release::new(2, 13),
+    Release::new(2, 14),
+    NEWEST,
+];
+/// The newest release that was read.
+pub const NEWEST: Release = Release::new(2, 15);
+
+/// Builds of libtorch that have a shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ShimClass {
+    /// every build
+    Any,
+    /// builds with CPU operators: all
+    Cpu,
+    /// CUDA and ROCm builds
+    Cuda,
+    /// XPU builds
+    Xpu,
+    /// builds with Metal
+    Mps,
+}
+
+/// A C function that libtorch offers to artefacts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shim {
+    /// first release of the present stretch
+    pub first: Release,
+    /// last release that has it; `None`: the newest one still does
+    pub last: Option<Release>,
+    /// builds that have it
+    pub class: ShimClass,
+    /// releases before `first` that had it already
+    pub earlier: Vec<Release>,
+}
+
+impl Shim {
+    /// True when libtorch of that release has it, in a build of its class. A release newer than the tables has
+    /// what the newest one has.
+    pub fn is_in(&self, release: Release) -> bool {
+        let since = self.first <= release && self.last.is_none_or(|last| release <= last);
+        since || self.earlier.contains(&release)
+    }
+}
+
+/// Looks up a C shim by name.
+pub fn shim(name: &str) -> Option<Shim> {
+    let mut words = quoted(row(SHIMS, name)?);
+    let first = Release::from_text(words.next()?)?;
+    let second = words.next()?;
+    // a `null` is not quoted: then the second word is the class already
+    let (last, class) = match words.next() {
+        Some(class) => (Release::from_text(second), class),
+        None => (None, second),
+    };
+    let class = match class {
+        "cpu" => ShimClass::Cpu,
+        "cuda" => ShimClass::Cuda,
+        "xpu" => ShimClass::Xpu,
+        "mps" => ShimClass::Mps,
+        _ => ShimClass::Any,
+    };
+    let earlier = row(SHIMS_EARLIER, name).map(|row| quoted(row).filter_map(Release::from_text).collect());
+    Some(Shim { first, last, class, earlier: earlier.unwrap_or_default() })
+}
+
+/// The first release whose artefacts export a function of the C interface.
+pub fn export(name: &str) -> Option<Release> {
+    Release::from_text(quoted(row(EXPORTS, name)?).next()?)
+}
+
+/// The functions of the C interface with the first release that exports them.
+pub fn exports() -> impl Iterator<Item = (&'static str, Release)> {
+    EXPORTS.lines().filter_map(|line| {
+        let (name, value) = key_and_value(line)?;
+        Some((name, Release::from_text(quoted(value).next()?)?))
+    })
+}
+
+/// Releases of the tables that have every one of these shims, as (lowest, highest). Names that no release has
+/// are left out of the comparison. `None`: no single release has them all.
+pub fn releases_with<'n>(names: impl IntoIterator<Item = &'n str>) -> Option<(Release, Release)> {
+    let shims: Vec<Shim> = names.into_iter().filter_map(shim).collect();
+    let mut fitting = RELEASES.into_iter().filter(|release| shims.iter().all(|shim| shim.is_in(*release)));
+    let lowest = fitting.next()?;
+    Some((lowest, fitting.next_back().unwrap_or(lowest)))
+}
+
+/// A C function that kept its name and changed its parameters: linking such a pair works, calling it does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParameterChange {
+    /// the function
+    pub name: &'static str,
+    /// last release with the old parameters
+    pub before: Release,
+    /// first release with the new ones
+    pub after: Release,
+}
+
+const fn change(name: &'static str, before: (u16, u16), after: (u16, u16)) -> ParameterChange {
+    ParameterChange { name, before: Release::new(before.0, before.1), after: Release::new(after.0, after.1) }
+}
+
+/// Declarations in torch/csrc/inductor/aoti_torch/c and generated/, compared release by release.
+pub const PARAMETER_CHANGES: &[ParameterChange] = &[
+    change("aoti_torch_convolution", (2, 2), (2, 3)),
+    change("aoti_torch_cpu_resize_", (2, 3), (2, 4)),
+    change("aoti_torch_cpu_resize_as_", (2, 3), (2, 4)),
+    change("aoti_torch_cuda_resize_", (2, 3), (2, 4)),
+    change("aoti_torch_cuda_resize_as_", (2, 3), (2, 4)),
+    change("aoti_torch_cuda__flash_attention_forward", (2, 3), (2, 4)),
+    change("aoti_torch_cuda__flash_attention_backward", (2, 3), (2, 4)),
+    change("aoti_torch_cuda__efficient_attention_forward", (2, 3), (2, 4)),
+    change("aoti_torch_cuda__efficient_attention_backward", (2, 3), (2, 4)),
+    change("aoti_torch_cuda__scaled_mm", (2, 4), (2, 5)),
+    change("aoti_torch_cuda__scaled_dot_product_cudnn_attention", (2, 3), (2, 5)),
+    change("aoti_torch_cuda__scaled_mm_out", (2, 3), (2, 6)),
+    change("aoti_torch_cpu_set__source_Tensor", (2, 3), (2, 7)),
+    change("aoti_torch_cuda_set__source_Tensor", (2, 3), (2, 7)),
+    change("aoti_torch_cpu_fill__Scalar", (2, 3), (2, 8)),
+    change("aoti_torch_cuda_fill__Scalar", (2, 3), (2, 8)),
+];
+
+/// The value of a row by halving the text.
+fn row(table: &'static str, name: &str) -> Option<&'static str> {
+    let (mut low, mut high) = (0usize, table.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let start = table.get(..middle)?.rfind('\n').map_or(0, |i| i + 1);
+        let end = table.get(middle..)?.find('\n').map_or(table.len(), |i| middle + i);
+        match key_and_value(table.get(start..end)?) {
+            // the opening brace is before all rows, the closing one behind them
+            None if start == 0 => low = end + 1,
+            None => high = start,
+            Some((key, value)) => match key.cmp(name) {
+                std::cmp::Ordering::Equal => return Some(value),
+                std::cmp::Ordering::Less => low = end + 1,
+                std::cmp::Ordering::Greater => high = start,
+            },
+        }
+    }
+    None
+}
+
+fn key_and_value(line: &'static str) -> Option<(&'static str, &'static str)> {
+    line.trim_start().strip_prefix('"')?.split_once("\":")
+}
+
+fn quoted(value: &'static str) -> impl Iterator<Item = &'static str> {
+    value.split('"').skip(1).step_by(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// The look-up depends on the layout of the files; this is what a careless regeneration would break.
+    #[test]
+    fn every_row_is_found() {
+        let table: BTreeMap<String, (String, Option<String>, String)> = serde_json::from_str(SHIMS).unwrap();
+        assert_eq!(table.len(), 3265);
+        for (name, (first, last, _)) in &table {
+            let shim = shim(name).unwrap_or_else(|| panic!("{name} is not found"));
+            assert_eq!(shim.first.to_string(), *first, "{name}");
+            assert_eq!(shim.last.map(|r| r.to_string()), *last, "{name}");
+        }
+        let earlier: BTreeMap<String, Vec<String>> = serde_json::from_str(SHIMS_EARLIER).unwrap();
+        for (name, releases) in earlier {
+            let found: Vec<String> = shim(&name).unwrap().earlier.iter().map(ToString::to_string).collect();
+            assert_eq!(found, releases, "{name}");
+        }
+        assert_eq!(exports().count(), 49);
+        assert!(exports().all(|(name, release)| export(name) == Some(release)));
+        assert_eq!(shim("aoti_torch_"), None);
+        assert_eq!(shim(""), None);
+        assert_eq!(shim("~"), None);
+    }
+
+    #[test]
+    fn a_name_that_came_back_is_missing_in_between() {
+        let shim = shim("aoti_torch_cpu_permute").unwrap();
+        assert!(shim.is_in(Release::new(2, 3)));
+        assert!(!shim.is_in(Release::new(2, 4)));
+        assert!(shim.is_in(Release::new(2, 15)) && shim.is_in(Release::new(2, 40)));
+    }
+
+    #[test]
+    fn a_withdrawn_name_bounds_from_above() {
+        let range = releases_with(["aoti_torch_cpu__qconv2d_pointwise_tensor", "aoti_torch_empty_strided"]);
+        assert_eq!(range, Some((Release::new(2, 6), Release::new(2, 7))));
+        assert_eq!(releases_with(["aoti_check_inf_and_nan", "aoti_torch_as_strided"]), None);
+    }
+}
