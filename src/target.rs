@@ -4,12 +4,12 @@ mod bytes;
 pub mod cases;
 mod config;
 pub mod project;
+pub mod release_tables;
 mod requests;
 pub mod size;
 mod tensor;
 mod usage;
 mod which;
-pub mod release_tables;
 
 pub use bytes::parse_bytes;
 pub use cases::InputCase;
