@@ -205,11 +205,10 @@ fn signs_of_tables(image: &Image<'_>) -> Vec<(&'static Sign, Witness)> {
     let mut found = Vec::new();
     let is_x86_elf = image.format() == Format::Elf && image.architecture() == super::Architecture::X86_64;
     match image.section(".lrodata") {
-        // clang's assembler leaves the flag out in every release
         Some(section) if is_x86_elf && section.flags & LARGE == 0 => {
-            if compiler(image).is_none_or(|c| !c.starts_with("clang")) {
-                found.push(&signs::SMALL_LRODATA);
-            }
+            // clang's assembler leaves the flag out in every release
+            let is_clang = compiler(image).is_some_and(|c| c.starts_with("clang"));
+            found.extend((!is_clang).then_some(&signs::SMALL_LRODATA));
         }
         Some(_) if is_x86_elf => found.push(&signs::LARGE_LRODATA),
         _ => {}

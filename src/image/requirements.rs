@@ -31,7 +31,7 @@ pub fn requires(image: &Image<'_>) -> (Requires, Vec<Unknown>) {
             requires.executable_stack = needed.executable_stack;
             let highest = |prefix: &str| {
                 let strong = needed.versions.iter().filter(|v| !v.is_weak);
-                let numbers = strong.filter_map(|v| v.name.strip_prefix(prefix)).filter(|v| starts_with_digit(v));
+                let numbers = strong.filter_map(|v| v.name.strip_prefix(prefix)).filter(starts_with_digit);
                 numbers.max_by_key(|v| numbers_of(v)).map(str::to_owned)
             };
             requires.glibc = highest("GLIBC_");
