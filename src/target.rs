@@ -3,19 +3,24 @@
 mod bytes;
 pub mod cases;
 mod config;
+pub mod gpu;
+mod op_library;
 pub mod project;
 pub mod release_tables;
 mod requests;
 pub mod size;
 mod tensor;
 mod usage;
+mod weights_file;
 mod which;
 
 pub use bytes::parse_bytes;
 pub use cases::InputCase;
 pub use config::{LoadConfig, Loader};
+pub use op_library::OpLibrary;
 pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
 pub use size::{Size, Span};
 pub use tensor::{DEVICES, StrideRequest, TensorRequest, parse_device, parse_dtype, parse_stride, parse_tensor};
 pub use usage::{UsageError, near_matches};
 pub use which::{Which, find_input, split_which};
+pub use weights_file::{WeightsFile, WeightsTensor};

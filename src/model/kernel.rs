@@ -51,6 +51,22 @@ pub enum Arch {
     Other(String),
 }
 
+impl Arch {
+    /// NVIDIA's notation, `sm_90a`; `None` for any other word.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let rest = text.trim().strip_prefix("sm_")?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (number, suffix) = rest.split_at_checked(digits)?;
+        let suffix = match suffix {
+            "" => None,
+            "a" => Some('a'),
+            "f" => Some('f'),
+            _ => return None,
+        };
+        Some(Self::Sm { number: number.parse().ok()?, suffix })
+    }
+}
+
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -199,5 +215,18 @@ impl Kernel {
             not_read: Vec::new(),
             evidence: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_targets_are_no_targets() {
+        assert_eq!(Arch::from_text("sm_120f"), Some(Arch::Sm { number: 120, suffix: Some('f') }));
+        assert_eq!(Arch::from_text("sm_90x"), None);
+        assert_eq!(Arch::from_text("compute_90"), None);
+        assert_eq!(Arch::from_text("sm_99999999"), None);
     }
 }

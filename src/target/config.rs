@@ -1,6 +1,7 @@
 //! The load configuration: each field that is set asks for checks.
 
-use super::{InputCase, InputRequests};
+use super::gpu::{Driver, Gpu};
+use super::{InputCase, InputRequests, OpLibrary, WeightsFile};
 use crate::model::{Device, Exported};
 
 /// Which loader opens the artefact.
@@ -27,10 +28,10 @@ pub struct LoadConfig {
     pub inputs: InputRequests,
     /// many recorded lists of inputs
     pub cases: Vec<InputCase>,
-    /// GPUs as the person names them: `H100`, `sm_90`, `9.0`
-    pub gpus: Vec<String>,
+    /// GPUs: `H100`, `sm_90`, `9.0`
+    pub gpus: Vec<Gpu>,
     /// GPU driver, `550.54`
-    pub driver: Option<String>,
+    pub driver: Option<Driver>,
     /// memory of the GPU
     pub gpu_memory_bytes: Option<u64>,
     /// CPU as the person names it: `avx2`, `x86-64-v3`, `neoverse-v1`
@@ -49,8 +50,8 @@ pub struct LoadConfig {
     pub libstdcxx: Option<String>,
     /// page size of the target
     pub page_size_bytes: Option<u64>,
-    /// safetensors file that the caller loads
-    pub weights: Option<std::path::PathBuf>,
+    /// safetensors files that the caller loads; several when the weights are sharded
+    pub weights: Vec<WeightsFile>,
     /// metadata keys that must be there, with the value they must have
     pub metadata: Vec<(String, Option<String>)>,
     /// the exported program that the artefact was compiled from
@@ -58,5 +59,5 @@ pub struct LoadConfig {
     /// operators that the target has registered: `mylib::blend`, `mylib::*`
     pub ops: Vec<String>,
     /// libraries that register operators on the target
-    pub op_libraries: Vec<std::path::PathBuf>,
+    pub op_libraries: Vec<OpLibrary>,
 }

@@ -7,6 +7,7 @@ mod runs_on;
 
 pub use runs_on::{CommonGpus, RunsOn, common_gpus, kernel_runs_on, ptx_cuda_version, runs_on};
 
+use super::UsageError;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -33,32 +34,13 @@ pub enum GpuKind {
     Other(String),
 }
 
-/// A name that the table does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no GPU named {text:?} is known{}", self.hint())]
-pub struct UnknownGpu {
-    /// as given
-    pub text: String,
-    /// names that resemble it, best first
-    pub near: Vec<String>,
-}
-
-impl UnknownGpu {
-    fn hint(&self) -> String {
-        match self.near.as_slice() {
-            [] => "; give its capability instead (`nvidia-smi --query-gpu=compute_cap --format=csv`), as in 9.0".into(),
-            near => format!("; did you mean {}? A capability (9.0, sm_90) is understood too", near.join(", ")),
-        }
-    }
-}
-
 impl Gpu {
     /// Reads a name (`H100`, `NVIDIA H100 80GB HBM3`, `Tesla T4`), a capability (`9.0`, `(9, 0)`, `sm_90a`,
     /// `90`) or another vendor's target (`gfx942`).
     ///
     /// # Errors
     /// Names and capabilities that the table does not have, with those that resemble them.
-    pub fn from_text(text: &str) -> Result<Self, UnknownGpu> {
+    pub fn from_text(text: &str) -> Result<Self, UsageError> {
         name::read(text)
     }
 
@@ -79,6 +61,16 @@ impl Gpu {
     pub fn first_driver(&self) -> Option<(&'static Driver, &'static str)> {
         let version = self.capability()?.first_cuda.as_deref()?;
         TABLE.cuda.iter().find(|row| row.version == version).map(|row| (&row.driver, version))
+    }
+
+    /// Last toolkit that compiles for this GPU, where newer ones do not.
+    pub fn last_toolkit(&self) -> Option<&'static str> {
+        self.capability()?.last_cuda.as_deref()
+    }
+
+    /// `Hopper`
+    pub fn generation(&self) -> Option<&'static str> {
+        self.capability().map(|row| row.name.as_str())
     }
 
     /// Last driver branch that supports this GPU, where its support has ended.
@@ -165,7 +157,6 @@ struct Products {
 struct Capability {
     sm: u16,
     /// `Hopper`
-    #[expect(dead_code, reason = "says in the table which generation a row is")]
     name: String,
     shared_kib: Option<u64>,
     first_cuda: Option<String>,

@@ -1,6 +1,7 @@
 //! From a person's word to a GPU.
 
-use super::{Gpu, GpuKind, Product, TABLE, UnknownGpu, capability};
+use super::{Gpu, GpuKind, Product, TABLE, capability};
+use crate::target::{UsageError, near_matches};
 
 /// Vendor and family words, which people leave out.
 const SKIPPED: &[&str] = &["nvidia", "tesla", "geforce", "corporation", "gpu", "graphics", "nvgpu"];
@@ -10,6 +11,9 @@ const FORMS: &[&str] = &[
     "hbm2", "hbm2e", "hbm3", "hbm3e", "sxm", "sxm2", "sxm3", "sxm4", "sxm5", "sxm6", "pcie", "nvl", "ac", "laptop",
     "mobile", "with", "max", "q", "design", "fhhl", "lc",
 ];
+
+/// Names shown for one that is not known.
+const NEAR: usize = 5;
 
 /// Marketing names of AMD's data centre GPUs (LLVM, AMDGPUUsage, "Processors").
 const AMD: &[(&str, &str)] = &[
@@ -24,12 +28,12 @@ const AMD: &[(&str, &str)] = &[
     ("mi355x", "gfx950"),
 ];
 
-pub(super) fn read(text: &str) -> Result<Gpu, UnknownGpu> {
+pub(super) fn read(text: &str) -> Result<Gpu, UsageError> {
     let lower = text.trim().to_ascii_lowercase();
     if let Some(sm) = capability_number(&lower) {
         return match capability(sm) {
             Some(_) => Ok(Gpu { name: format!("sm_{sm}"), kind: GpuKind::Nvidia { sm, memory_bytes: None } }),
-            None => Err(UnknownGpu { text: text.to_owned(), near: near_capabilities(sm) }),
+            None => Err(unknown(text, &near_capabilities(sm))),
         };
     }
     let words = words(&lower);
@@ -45,7 +49,7 @@ pub(super) fn read(text: &str) -> Result<Gpu, UnknownGpu> {
             let memory_bytes = gib.map(|gib| gib << 30);
             Ok(Gpu { name: product.name.clone(), kind: GpuKind::Nvidia { sm: product.sm, memory_bytes } })
         }
-        None => Err(UnknownGpu { text: text.to_owned(), near: near_names(&words.concat()) }),
+        None => Err(unknown(text, &near_names(&words.join(" ")))),
     }
 }
 
@@ -118,40 +122,31 @@ fn near_capabilities(sm: u16) -> Vec<String> {
     near.iter().take(3).map(|sm| format!("{}.{}", sm / 10, sm % 10)).collect()
 }
 
-fn near_names(wanted: &str) -> Vec<String> {
-    let mut scored: Vec<(usize, &str)> = Vec::new();
-    for product in &TABLE.products.list {
-        for name in std::iter::once(&product.name).chain(&product.also) {
-            let known = key(name);
-            let is_part = !wanted.is_empty() && known.contains(wanted);
-            let distance = if is_part { 1 } else { distance(wanted, &known) };
-            if distance <= 1 + wanted.len() / 4 {
-                scored.push((distance, name));
-            }
-        }
-    }
-    scored.sort_unstable();
-    scored.dedup();
-    scored.into_iter().take(4).map(|(_, name)| name.to_owned()).collect()
+fn unknown(text: &str, near: &[String]) -> UsageError {
+    let meant = match near {
+        [] => String::new(),
+        near => format!("did you mean {}? ", near.join(", ")),
+    };
+    UsageError::new(format!(
+        "GPU `{text}` is not known: {meant}A capability (9.0, sm_90) is understood too; `nvidia-smi \
+         --query-gpu=compute_cap --format=csv` prints it"
+    ))
 }
 
-/// Letters to change, add or remove (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().take(64).enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (above, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let best = (*above + 1).min(left + 1).min(diagonal + usize::from(x != y));
-            diagonal = *above;
-            *above = best;
-            left = best;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+/// Misspelt names, and names that the given one is a part of (`RTX 6000` stands for three generations).
+fn near_names(wanted: &str) -> Vec<String> {
+    let names: Vec<&str> =
+        TABLE.products.list.iter().flat_map(|p| std::iter::once(&p.name).chain(&p.also)).map(String::as_str).collect();
+    let asked = words(wanted);
+    let has_all = |name: &str| {
+        let known = words(&name.to_ascii_lowercase());
+        !asked.is_empty() && asked.iter().all(|w| known.contains(w))
+    };
+    let products = TABLE.products.list.iter().map(|p| p.name.as_str());
+    let mut near: Vec<&str> = products.filter(|name| has_all(name)).take(NEAR).collect();
+    near.extend(near_matches(wanted, &names));
+    let mut seen = std::collections::HashSet::new();
+    near.into_iter().filter(|n| seen.insert(*n)).take(NEAR).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -220,14 +215,15 @@ mod tests {
 
     #[test]
     fn unknown_names_come_with_near_ones() {
-        let near = |text: &str| Gpu::from_text(text).expect_err("unknown").near;
-        assert!(near("H10").contains(&"H100".to_owned()));
-        assert!(near("A1000").iter().any(|n| n.starts_with("A100")));
-        assert!(near("RTX 6000").len() > 1, "three generations are called so");
-        assert!(near("8.8888").is_empty());
-        assert!(near("8.4").contains(&"8.6".to_owned()));
-        assert!(near("").is_empty() || !near("").is_empty());
-        assert!(near("sm_99x").is_empty() || near("sm_99x").len() < 5);
+        let says = |text: &str| Gpu::from_text(text).expect_err("unknown").to_string();
+        assert!(says("H10").contains("H100"));
+        assert!(says("A1000").contains("A100"));
+        let many = says("RTX 6000");
+        assert!(many.contains("Ada") && many.contains("Blackwell"), "three generations are called so: {many}");
+        assert!(says("8.4").contains("8.6"));
+        assert!(says("").contains("not known"));
+        assert!(says("sm_99x").contains("not known"));
+        assert!(says(&"x".repeat(100_000)).contains("not known"));
     }
 
     #[test]

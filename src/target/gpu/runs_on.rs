@@ -77,7 +77,9 @@ fn code_fits(number: u16, suffix: Option<char>, wanted: u16) -> Fit {
         return Fit::No("code for a newer GPU of the same generation");
     }
     if is_tegra(number) != is_tegra(wanted) {
-        return Fit::Open("NVIDIA does not promise that code for discrete GPUs and for systems on a chip is exchangeable");
+        return Fit::Open(
+            "NVIDIA does not promise that code for discrete GPUs and for systems on a chip is exchangeable",
+        );
     }
     Fit::Yes
 }
@@ -118,14 +120,20 @@ pub fn kernel_runs_on(kernel: &Kernel, gpu: &Gpu) -> RunsOn {
     let verdicts = kernel.images.iter().map(|image| runs_on(image, gpu));
     let is_open = !kernel.not_read.is_empty();
     match verdicts.min() {
-        Some(RunsOn::WillNotLoad(_)) if is_open && matches!(gpu.kind, GpuKind::Nvidia { .. }) && !has_other_vendor(kernel) => {
+        Some(RunsOn::WillNotLoad(_))
+            if is_open && matches!(gpu.kind, GpuKind::Nvidia { .. }) && !has_other_vendor(kernel) =>
+        {
             RunsOn::Unknown(kernel.not_read.join("; "))
         }
         Some(RunsOn::WillNotLoad(why)) if kernel.images.len() > 1 => {
-            let archs: Vec<String> = kernel.images.iter().map(|image| {
-                let kind = if image.format == ImageFormat::Ptx { " (PTX)" } else { "" };
-                image.arch.as_ref().map_or_else(|| "unknown".into(), |arch| format!("{arch}{kind}"))
-            }).collect();
+            let archs: Vec<String> = kernel
+                .images
+                .iter()
+                .map(|image| {
+                    let kind = if image.format == ImageFormat::Ptx { " (PTX)" } else { "" };
+                    image.arch.as_ref().map_or_else(|| "unknown".into(), |arch| format!("{arch}{kind}"))
+                })
+                .collect();
             // every image was refused; one reason stands for all
             RunsOn::WillNotLoad(format!("it has {}; {why}", archs.join(", ")))
         }
@@ -154,15 +162,16 @@ pub struct CommonGpus {
 
 /// Judges the common GPUs of the table, newest first; `None` when the model has no GPU kernels with images of NVIDIA's.
 pub fn common_gpus(kernels: &[Kernel]) -> Option<CommonGpus> {
-    let kernels: Vec<&Kernel> =
-        kernels.iter().filter(|k| k.kind == KernelKind::Triton && !k.images.is_empty() && !has_other_vendor(k)).collect();
+    let kernels: Vec<&Kernel> = kernels
+        .iter()
+        .filter(|k| k.kind == KernelKind::Triton && !k.images.is_empty() && !has_other_vendor(k))
+        .collect();
     if kernels.is_empty() {
         return None;
     }
     let mut common = CommonGpus::default();
     for product in TABLE.products.list.iter().filter(|p| p.common) {
-        let gpu =
-            Gpu { name: product.name.clone(), kind: GpuKind::Nvidia { sm: product.sm, memory_bytes: None } };
+        let gpu = Gpu { name: product.name.clone(), kind: GpuKind::Nvidia { sm: product.sm, memory_bytes: None } };
         // the weakest kernel decides
         let list = match kernels.iter().map(|kernel| kernel_runs_on(kernel, &gpu)).max() {
             Some(RunsOn::Runs) | None => &mut common.runs,
@@ -200,7 +209,7 @@ mod tests {
     fn image(format: ImageFormat, target: &str) -> Image {
         Image {
             format,
-            arch: crate::kernel::ptx::target(target),
+            arch: Arch::from_text(target),
             ptx_version: (format == ImageFormat::Ptx).then_some((8, 7)),
             toolkit: None,
             registers: None,
@@ -220,15 +229,32 @@ mod tests {
     #[test]
     fn code_runs_on_its_major_and_newer_minors() {
         for (target, gpu) in [
-            ("sm_80", "A100"), ("sm_80", "A10"), ("sm_80", "L4"), ("sm_86", "L40S"), ("sm_90", "H200"),
-            ("sm_90a", "H100"), ("sm_100", "B300"), ("sm_100f", "B300"), ("sm_120", "GB10"), ("sm_120f", "GB10"),
-            ("sm_75", "T4"), ("sm_87", "Orin"),
+            ("sm_80", "A100"),
+            ("sm_80", "A10"),
+            ("sm_80", "L4"),
+            ("sm_86", "L40S"),
+            ("sm_90", "H200"),
+            ("sm_90a", "H100"),
+            ("sm_100", "B300"),
+            ("sm_100f", "B300"),
+            ("sm_120", "GB10"),
+            ("sm_120f", "GB10"),
+            ("sm_75", "T4"),
+            ("sm_87", "Orin"),
         ] {
             assert_eq!(verdict(ImageFormat::Cubin, target, gpu), RunsOn::Runs, "{target} on {gpu}");
         }
         for (target, gpu) in [
-            ("sm_86", "A100"), ("sm_89", "A10"), ("sm_90", "B200"), ("sm_90a", "B200"), ("sm_90a", "A100"),
-            ("sm_100a", "B300"), ("sm_103f", "B200"), ("sm_100f", "RTX 5090"), ("sm_120", "B200"), ("sm_80", "T4"),
+            ("sm_86", "A100"),
+            ("sm_89", "A10"),
+            ("sm_90", "B200"),
+            ("sm_90a", "B200"),
+            ("sm_90a", "A100"),
+            ("sm_100a", "B300"),
+            ("sm_103f", "B200"),
+            ("sm_100f", "RTX 5090"),
+            ("sm_120", "B200"),
+            ("sm_80", "T4"),
             ("sm_120a", "GB10"),
         ] {
             assert!(matches!(verdict(ImageFormat::Cubin, target, gpu), RunsOn::WillNotLoad(_)), "{target} on {gpu}");
