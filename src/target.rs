@@ -22,5 +22,5 @@ pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
 pub use size::{Size, Span};
 pub use tensor::{DEVICES, StrideRequest, TensorRequest, parse_device, parse_dtype, parse_stride, parse_tensor};
 pub use usage::{UsageError, near_matches};
-pub use which::{Which, find_input, split_which};
 pub use weights_file::{WeightsFile, WeightsTensor};
+pub use which::{Which, find_input, split_which};
