@@ -8,7 +8,10 @@ pub mod assertions;
 pub mod codes;
 mod conflicts;
 mod damage;
+mod device;
+mod exported;
 pub mod inputs;
+mod package;
 mod policy;
 mod sizes;
 
@@ -81,10 +84,11 @@ impl Judgement {
 }
 
 /// Checks of one model, in the order of the report.
-pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[conflicts::check, inputs::check];
+pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] =
+    &[conflicts::check, device::check, package::check_metadata, inputs::check, exported::check];
 
 /// Checks of the file as a whole.
-pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] = &[damage::check];
+pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] = &[damage::check, package::check_model_name];
 
 /// Runs every check for the models that the configuration selects (all, unless it names one).
 pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
@@ -105,6 +109,13 @@ pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
 
 /// Judges one artefact for one load configuration, with levels and fingerprints settled.
 pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy) -> ArtifactReport {
+    if let Some(error) = &artifact.error {
+        return ArtifactReport {
+            summary: artifact.kind.title().to_owned(),
+            error: Some(error.clone()),
+            ..ArtifactReport::new(&artifact.path, Verdict::Unreadable)
+        };
+    }
     let Judgement { mut findings, not_asked, not_knowable, cases } = judge(artifact, config);
     for finding in &mut findings {
         policy.apply(finding);

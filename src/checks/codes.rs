@@ -29,7 +29,14 @@ pub struct Page {
 }
 
 /// Tables of the subject files.
-const TABLES: &[&[Code]] = &[super::damage::CODES, super::conflicts::CODES, super::inputs::CODES];
+const TABLES: &[&[Code]] = &[
+    super::damage::CODES,
+    super::conflicts::CODES,
+    super::device::CODES,
+    super::package::CODES,
+    super::inputs::CODES,
+    super::exported::CODES,
+];
 
 /// All codes, in the order of their subjects.
 pub fn all() -> impl Iterator<Item = &'static Code> {
