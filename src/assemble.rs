@@ -1,1 +1,105 @@
-//! Readers' findings become one [`crate::model::Artifact`]; the one place that weighs witnesses.
+//! Readers' findings into one [`Artifact`]: the one place that weighs witnesses against each other.
+//!
+//! A fact is taken from the cheapest witness that states it, and its evidence names that witness; what the machine code
+//! proves beats what source, metadata and file names claim (design: "Principles" 2 and 3). What no witness states is
+//! unknown with a reason.
+
+mod constants;
+mod device;
+mod identity;
+mod kernels;
+mod library;
+mod model;
+mod symbols;
+mod weigh;
+mod witnesses;
+
+use crate::container::{Container, LookAlike};
+use crate::image::Image;
+use crate::model::{Artifact, Kind};
+
+/// When machine code is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CodeReading {
+    /// where nothing cheaper states the facts: `show`
+    #[default]
+    WhenNeeded,
+    /// always, so that claims are checked: `verify`, `show --deep`
+    Always,
+    /// not at all: `--no-interpret`
+    Never,
+}
+
+/// What is worth which effort.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// when machine code is read
+    pub code: CodeReading,
+    /// decode all code for the instruction sets it uses
+    pub scans_instructions: bool,
+}
+
+/// Everything that an opened file says. `path` is shown as it is given.
+pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artifact {
+    let mut artifact = Artifact {
+        path: path.to_owned(),
+        kind: container.kind(),
+        size_bytes: container.size_bytes(),
+        interface_id: None,
+        sha256: None,
+        archive: container.archive(),
+        error: container.error().map(str::to_owned),
+        models: Vec::new(),
+        exported: None,
+        unknown: Vec::new(),
+        problems: container.problems().to_vec(),
+    };
+    if container.kind() == Kind::Library {
+        recognise_library(container, &mut artifact);
+    }
+    if artifact.error.is_some() {
+        return artifact;
+    }
+    for (index, folder) in container.models().iter().enumerate() {
+        let drawn = model::draw(container, folder, settings);
+        let path = |fact: &str| match fact {
+            "" => format!("models[{index}]"),
+            fact => format!("models[{index}].{fact}"),
+        };
+        artifact.unknown.extend(drawn.unknown.into_iter().map(|mut unknown| {
+            unknown.fact = path(&unknown.fact);
+            unknown
+        }));
+        artifact.problems.extend(drawn.problems.into_iter().map(|mut problem| {
+            problem.affects.iter_mut().for_each(|fact| *fact = path(fact));
+            problem
+        }));
+        artifact.models.push(drawn.model);
+    }
+    artifact.interface_id = identity::interface_id(&artifact.models);
+    artifact
+}
+
+/// A library is AOTInductor's when it exports the container interface (format reference, 1.1); else it is named for what
+/// it is.
+fn recognise_library(container: &Container, artifact: &mut Artifact) {
+    let image = match Image::open(container.whole()) {
+        Ok(image) => image,
+        Err(error) => {
+            artifact.error = Some(error.to_string());
+            return;
+        }
+    };
+    if image.export("AOTInductorModelContainerRun").is_some() {
+        return;
+    }
+    match image.exports() {
+        Ok(exports) => {
+            let is_extension = exports.iter().any(|symbol| symbol.name.starts_with("PyInit_"));
+            let found = LookAlike::foreign_library(is_extension);
+            artifact.kind = found.kind;
+            artifact.error = Some(found.sentence());
+        }
+        Err(error) => artifact.error = Some(error.to_string()),
+    }
+}

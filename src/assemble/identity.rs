@@ -51,7 +51,8 @@ fn shown(value: Option<&impl ToString>) -> String {
 fn tensor_text(what: &str, tensor: &TensorSpec, names: &mut HashMap<String, String>, text: &mut String) {
     let mut dims = |list: &Option<Vec<Option<Dim>>>| -> String {
         let Some(list) = list else { return "?".to_owned() };
-        let shown: Vec<String> = list.iter().map(|dim| dim.as_ref().map_or("?".to_owned(), |d| dim_text(d, names))).collect();
+        let shown: Vec<String> =
+            list.iter().map(|dim| dim.as_ref().map_or("?".to_owned(), |d| dim_text(d, names))).collect();
         shown.join(", ")
     };
     let shape = dims(&tensor.shape);

@@ -112,13 +112,14 @@ fn through(expr: &Expr, bounds: Bounds) -> Option<(String, Bounds)> {
     let offset = at(0)?;
     let factor = at(1)?.checked_sub(offset)?;
     // linear: the values at 2 and 3 follow
-    let is_linear = [2i64, 3].into_iter().all(|n| {
-        n.checked_mul(factor).and_then(|v| v.checked_add(offset)).is_some_and(|value| at(n) == Some(value))
-    });
+    let is_linear = [2i64, 3]
+        .into_iter()
+        .all(|n| n.checked_mul(factor).and_then(|v| v.checked_add(offset)).is_some_and(|value| at(n) == Some(value)));
     if factor <= 0 || !is_linear {
         return None;
     }
-    let low = bounds.0.and_then(|b| b.checked_sub(offset)?.checked_add(factor.checked_sub(1)?)?.checked_div_euclid(factor));
+    let low =
+        bounds.0.and_then(|b| b.checked_sub(offset)?.checked_add(factor.checked_sub(1)?)?.checked_div_euclid(factor));
     let high = bounds.1.and_then(|b| b.checked_sub(offset)?.checked_div_euclid(factor));
     Some((symbol.to_owned(), (low, high)))
 }
@@ -279,7 +280,10 @@ mod tests {
             inputs: vec![
                 input(0, vec![symbol("s0", 2, 50), Some(Dim::fixed(8))]),
                 input(1, vec![symbol("s0", 4, 100)]),
-                input(2, vec![Some(Dim::Expr { expr: Expr::symbol("s1").mul(&Expr::Int(4)), min: Some(9), max: Some(64) })]),
+                input(
+                    2,
+                    vec![Some(Dim::Expr { expr: Expr::symbol("s1").mul(&Expr::Int(4)), min: Some(9), max: Some(64) })],
+                ),
             ],
             ..Interface::default()
         };

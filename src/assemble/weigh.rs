@@ -209,9 +209,7 @@ impl Sides {
         self.fact(|| at("name"), &mut said.name, is.name.as_ref());
         self.fact(|| at("dtype"), &mut said.dtype, is.dtype.as_ref());
         self.fact(|| at("device"), &mut said.device, is.device.as_ref());
-        for (fact, mine, theirs) in
-            [("shape", &mut said.shape, &is.shape), ("stride", &mut said.stride, &is.stride)]
-        {
+        for (fact, mine, theirs) in [("shape", &mut said.shape, &is.shape), ("stride", &mut said.stride, &is.stride)] {
             let Some(theirs) = theirs else { continue };
             let Some(mine) = mine.as_mut().filter(|mine| mine.len() == theirs.len()) else {
                 if let Some(claimed) = mine.as_ref() {
@@ -251,9 +249,7 @@ impl Sides {
         self.fact(|| at("size_bytes"), &mut said.size_bytes, is.size_bytes.as_ref());
         self.fact(|| at("folded"), &mut said.folded, is.folded.as_ref());
         self.fact(|| at("device"), &mut said.device, is.device.as_ref());
-        for (fact, mine, theirs) in
-            [("shape", &mut said.shape, &is.shape), ("stride", &mut said.stride, &is.stride)]
-        {
+        for (fact, mine, theirs) in [("shape", &mut said.shape, &is.shape), ("stride", &mut said.stride, &is.stride)] {
             let Some(theirs) = theirs else { continue };
             if let Some(claimed) = mine.as_ref().filter(|claimed| *claimed != theirs) {
                 self.add(at(fact), &format!("{theirs:?}"), &format!("{claimed:?}"));
@@ -313,7 +309,11 @@ mod tests {
         let (merged, conflicts) = weigh(source, &code, "source-differs-from-code");
         let subjects: Vec<&str> = conflicts.iter().map(|c| c.subject.as_str()).collect();
         assert_eq!(subjects, ["inputs[0].dtype", "inputs[0].shape[0]"]);
-        let bounds = merged.inputs.first().and_then(|i| i.shape.clone()).map(|s| s.iter().flatten().map(Dim::bounds).collect::<Vec<_>>());
+        let bounds = merged
+            .inputs
+            .first()
+            .and_then(|i| i.shape.clone())
+            .map(|s| s.iter().flatten().map(Dim::bounds).collect::<Vec<_>>());
         assert_eq!(bounds, Some(vec![(Some(2), Some(32))]));
     }
 }

@@ -1,0 +1,237 @@
+//! One model: its witnesses asked, weighed and put together.
+
+use super::device::{self, Statement};
+use super::library::{self, Library};
+use super::witnesses::{self, Source};
+use super::{Settings, constants, kernels, symbols, weigh};
+use crate::container::{Container, ModelFolder};
+use crate::image::Image;
+use crate::image::dating::signs::Sign;
+use crate::image::dating::{Dating, Releases};
+use crate::model::{
+    Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, TensorSpec, Unknown, Witness,
+};
+
+/// The release that had AOTInductor first, as the tables know it.
+const OLDEST: (u16, u16) = (2, 2);
+
+/// A model, and what could not be read of it. Facts are paths below the model.
+#[derive(Debug)]
+pub struct Drawn {
+    /// the model
+    pub model: Model,
+    /// unknown facts
+    pub unknown: Vec<Unknown>,
+    /// damage
+    pub problems: Vec<Problem>,
+}
+
+/// Puts one model folder together.
+pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) -> Drawn {
+    let mut problems = Vec::new();
+    let image = open(container, folder, &mut problems);
+    let member = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
+    let name = member.as_deref().unwrap_or_default();
+    let mut library = image.as_ref().map(|image| library::read(image, name)).unwrap_or_default();
+    let source = witnesses::source(container, folder, &mut problems);
+    let (mut interface, mut conflicts, missing) = testimony(container, image.as_ref(), settings, source.as_ref());
+
+    let statements = device_statements(&interface, &library);
+    let (device, mut device_evidence, device_conflicts) = device::settle(&statements);
+    device_evidence.append(&mut library.device_evidence);
+    conflicts.extend(device_conflicts);
+    let device = device.map(|device| Device::new(device.kind));
+
+    constants::place_on_device(&mut interface.constants, device.as_ref());
+    let weights = constants::weights(container, folder, image.as_ref(), &mut interface, &mut problems);
+    for input in &mut interface.inputs {
+        expect_device(input, device.as_ref());
+    }
+    let symbols = symbols::settle(&mut interface);
+
+    let mut unknown = std::mem::take(&mut interface.unknown);
+    unknown.extend(library.unknown);
+    let mut found_kernels = std::mem::take(&mut interface.kernels);
+    let unused = kernels::find_files(container, folder, &mut found_kernels, &mut problems, &mut unknown);
+    date_by_source(&mut library.dating, source.as_ref());
+
+    let mut model = Model {
+        name: folder.name.clone(),
+        device,
+        device_evidence,
+        platform: library.platform,
+        compiled_by: library.dating.finish(),
+        inputs: listed(std::mem::take(&mut interface.inputs), interface.input_count),
+        baked_in: Vec::new(),
+        outputs: listed(std::mem::take(&mut interface.outputs), interface.output_count),
+        symbols,
+        relations: std::mem::take(&mut interface.relations),
+        constants: known_constants(&interface),
+        weights,
+        kernels: found_kernels,
+        unused_kernel_files: unused,
+        operators: std::mem::take(&mut interface.operators),
+        requires: library.requires,
+        capabilities: library.capabilities,
+        checks: interface.checks.clone(),
+        metadata: Vec::new(),
+        library: member,
+        conflicts,
+    };
+    explain_gaps(&mut model, missing.as_deref(), &mut unknown);
+    Drawn { model, unknown, problems }
+}
+
+fn open<'a>(container: &'a Container, folder: &ModelFolder, problems: &mut Vec<Problem>) -> Option<Image<'a>> {
+    let region = match container.library(folder) {
+        Ok(region) => region?,
+        Err(error) => {
+            problems.push(damaged(&error));
+            return None;
+        }
+    };
+    match Image::open(region) {
+        Ok(image) => Some(image),
+        Err(error) => {
+            let name = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
+            let mut problem = damaged(&error);
+            problem.place.member = problem.place.member.or(name);
+            problems.push(problem);
+            None
+        }
+    }
+}
+
+/// A library that cannot be read spoils every fact of its model.
+fn damaged(error: &crate::error::Error) -> Problem {
+    Problem { place: error.place().clone(), message: error.message().to_owned(), affects: vec![String::new()] }
+}
+
+/// Source and code against each other. The last part says why facts may be missing.
+fn testimony(
+    container: &Container,
+    image: Option<&Image<'_>>,
+    settings: &Settings,
+    source: Option<&Source>,
+) -> (Interface, Vec<Conflict>, Option<String>) {
+    let claim = source.map(|source| &source.interface);
+    let is_beside = container.kind() == Kind::Library;
+    let code = witnesses::code(image, settings, claim.filter(|_| !is_beside));
+    match (claim, code) {
+        (Some(claim), Ok(code)) => {
+            let name = if is_beside { "source-stale" } else { "source-differs-from-code" };
+            let (merged, conflicts) = weigh::weigh(claim.clone(), &code, name);
+            match conflicts.first() {
+                // one contradiction shows that it belongs to another build: nothing of it is believed
+                Some(first) if is_beside => (code, vec![first.clone()], None),
+                _ => (merged, conflicts, None),
+            }
+        }
+        (None, Ok(code)) => (code, Vec::new(), None),
+        (Some(claim), Err(why)) => (claim.clone(), Vec::new(), Some(why.reason)),
+        (None, Err(why)) => (Interface::default(), Vec::new(), Some(why.reason)),
+    }
+}
+
+/// In order of trust: imports, then what source or code say.
+fn device_statements(interface: &Interface, library: &Library) -> Vec<Statement> {
+    let mut statements: Vec<Statement> = library.device.iter().cloned().collect();
+    if let Some(device) = &interface.device {
+        let is_proof = matches!(interface.witness, Some(Witness::Code));
+        let mut lines = interface.device_evidence.iter().cloned();
+        let first = lines.next().unwrap_or_else(|| {
+            let mut evidence = Evidence::new(interface.witness.unwrap_or(Witness::Inferred), device.to_string());
+            evidence.member.clone_from(&interface.member);
+            evidence
+        });
+        statements.push(Statement { device: device.clone(), evidence: first, is_proof });
+    }
+    statements
+}
+
+/// An input without a device check is expected where the model runs (design: "Inference").
+fn expect_device(input: &mut TensorSpec, device: Option<&Device>) {
+    if input.device.is_none()
+        && let Some(device) = device
+    {
+        input.device = Some(device.clone());
+        input.inferred.push("device".to_owned());
+        input.evidence.push(Evidence::new(Witness::Inferred, format!("device {device}: not checked, the model's own")));
+    }
+}
+
+fn listed(tensors: Vec<TensorSpec>, count: Option<usize>) -> Option<Vec<TensorSpec>> {
+    match count {
+        Some(count) if tensors.len() == count => Some(tensors),
+        Some(count) => Some((0..count).map(|index| TensorSpec { index, ..TensorSpec::default() }).collect()),
+        None => None,
+    }
+}
+
+fn known_constants(interface: &Interface) -> Option<Vec<Constant>> {
+    (interface.constant_count == Some(interface.constants.len())).then(|| interface.constants.clone())
+}
+
+/// Features of the source narrow the range that the library leaves.
+fn date_by_source(dating: &mut Dating, source: Option<&Source>) {
+    let Some(source) = source else { return };
+    for dated in &source.read.dating {
+        let first = dated.min.map_or(OLDEST, |min| (min.major, min.minor));
+        let releases = Releases::between(first, dated.max.map(|max| (max.major, max.minor)));
+        let mut evidence = Evidence::new(Witness::Source, dated.feature.clone()).in_member(&source.member);
+        evidence.line = dated.line;
+        dating.saw(&Sign { what: "", releases }, evidence);
+    }
+}
+
+/// Every `None` gets a reason.
+fn explain_gaps(model: &mut Model, missing: Option<&str>, unknown: &mut Vec<Unknown>) {
+    let reason = missing.unwrap_or("no witness states it").to_owned();
+    let mut gaps: Vec<String> = Vec::new();
+    let mut gap = |is_missing: bool, fact: String| {
+        if is_missing {
+            gaps.push(fact);
+        }
+    };
+    gap(model.device.is_none(), "device".into());
+    gap(model.platform.is_none() && model.library.is_some(), "platform".into());
+    gap(model.constants.is_none(), "constants".into());
+    gap(model.checks.is_none(), "checks".into());
+    gap(model.weights.location.is_none(), "weights.location".into());
+    for (list, tensors) in [("inputs", &model.inputs), ("outputs", &model.outputs)] {
+        let Some(tensors) = tensors else {
+            gap(true, list.into());
+            continue;
+        };
+        for tensor in tensors {
+            let at = |fact: &str| format!("{list}[{}].{fact}", tensor.index);
+            gap(tensor.dtype.is_none(), at("dtype"));
+            gap(tensor.rank.is_none(), at("rank"));
+            gap(tensor.device.is_none(), at("device"));
+            for (fact, dims) in [("shape", &tensor.shape), ("stride", &tensor.stride)] {
+                match dims {
+                    None => gap(true, at(fact)),
+                    Some(dims) => {
+                        dims.iter().enumerate().for_each(|(i, d)| gap(d.is_none(), at(&format!("{fact}[{i}]"))))
+                    }
+                }
+            }
+        }
+    }
+    for (index, constant) in model.constants.iter().flatten().enumerate() {
+        gap(constant.dtype.is_none(), format!("constants[{index}].dtype"));
+        gap(constant.shape.is_none(), format!("constants[{index}].shape"));
+        gap(constant.size_bytes.is_none(), format!("constants[{index}].size_bytes"));
+        gap(constant.device.is_none(), format!("constants[{index}].device"));
+    }
+    let said: std::collections::HashSet<String> = unknown.iter().map(|u| u.fact.clone()).collect();
+    let shape_reasons: Vec<(String, String)> =
+        unknown.iter().filter(|u| u.fact.ends_with(".shape")).map(|u| (u.fact.clone(), u.reason.clone())).collect();
+    for fact in gaps.into_iter().filter(|fact| !said.contains(fact)) {
+        // rank and strides are unknown for the reason for which the shape is
+        let of_shape = fact.strip_suffix(".rank").or_else(|| fact.strip_suffix(".stride"));
+        let shape = of_shape.and_then(|tensor| shape_reasons.iter().find(|(f, _)| *f == format!("{tensor}.shape")));
+        let why = shape.map_or_else(|| reason.clone(), |(_, why)| why.clone());
+        unknown.push(Unknown::new(fact, why));
+    }
+}
