@@ -2,10 +2,12 @@
 
 pub mod escape;
 pub mod github;
+pub mod json;
 pub mod junit;
 pub mod markdown;
 pub mod sarif;
 pub mod severity;
+pub mod text;
 
 use crate::model::word;
 use crate::report::{ArtifactReport, Change, Outcome, Report};

@@ -1,0 +1,66 @@
+//! What a model needs from its host, in a line or two.
+
+use super::TextOptions;
+use super::table::write_parts;
+use crate::model::{DeviceKind, Model, Release};
+use crate::target::gpu::common_gpus;
+use std::io::{Result, Write};
+
+/// Writes the needs of one model.
+pub fn write_needs(model: &Model, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
+    let mut parts = vec![torch_text(model)];
+    parts.extend(gpu_text(model));
+    parts.extend(cpu_text(model));
+    let requires = &model.requires;
+    for (name, version) in [("glibc", &requires.glibc), ("GLIBCXX", &requires.glibcxx)] {
+        parts.extend(version.as_ref().map(|version| format!("{name} {version}")));
+    }
+    let ops: Vec<&str> =
+        requires.custom_ops.iter().map(|op| op.name.as_deref().unwrap_or("one without a name")).collect();
+    if !ops.is_empty() {
+        parts.push(format!("custom operators {}", ops.join(", ")));
+    }
+    write_parts(&parts, options.width, out)
+}
+
+fn torch_text(model: &Model) -> String {
+    let requires = &model.requires;
+    let range = match (requires.torch_min, requires.torch_max) {
+        (Some(min), Some(max)) if min == max => format!("torch {min}"),
+        (Some(min), Some(max)) => format!("torch {min} to {max}"),
+        (Some(min), None) if min <= OLDEST => "any torch".to_owned(),
+        (Some(min), None) => format!("torch {min} or newer"),
+        (None, Some(max)) => format!("torch {max} or older"),
+        (None, None) => "torch of an unknown release".to_owned(),
+    };
+    match model.device.as_ref().map(|d| &d.kind) {
+        Some(DeviceKind::Cuda) => format!("{range}, CUDA build"),
+        Some(DeviceKind::Xpu) => format!("{range}, XPU build"),
+        Some(DeviceKind::Mps) => format!("{range}, on macOS"),
+        _ => range,
+    }
+}
+
+/// The first release with AOTInductor artefacts.
+const OLDEST: Release = Release::new(2, 2);
+
+/// Targets of the kernels, each once, and the common GPUs that run them all.
+fn gpu_text(model: &Model) -> Option<String> {
+    let mut archs: Vec<String> = Vec::new();
+    for arch in model.kernels.iter().flat_map(|k| &k.archs).map(ToString::to_string) {
+        if !archs.contains(&arch) {
+            archs.push(arch);
+        }
+    }
+    let common = common_gpus(&model.kernels).map(|common| format!(" ({common})")).unwrap_or_default();
+    (!archs.is_empty()).then(|| format!("a GPU for {}{common}", archs.join(", ")))
+}
+
+fn cpu_text(model: &Model) -> Option<String> {
+    let isa = &model.requires.cpu_isa;
+    match (&isa.used, &isa.declared) {
+        (Some(used), _) if !used.is_empty() => Some(format!("CPU with {}", used.join(", "))),
+        (None, Some(declared)) => Some(format!("CPU with {declared} (as its metadata says)")),
+        _ => None,
+    }
+}
