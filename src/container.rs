@@ -4,6 +4,7 @@
 //! they are first read; files of a folder are mapped when they are first read. Opening reads the directory of an
 //! archive and the beginnings of a few members, whatever the size of the file.
 
+pub mod dating;
 mod directory;
 mod inflate;
 mod layout;
@@ -325,12 +326,7 @@ impl Container {
             Role::Weights => ".weights",
             _ => return Vec::new(),
         };
-        let owns = |m: &ModelFolder| {
-            let single = [m.library, m.wrapper, m.extern_nodes, m.weights_config, m.serialized_weights];
-            single.contains(&Some(id))
-                || [&m.metadata, &m.kernels, &m.blobs, &m.objects].into_iter().any(|list| list.contains(&id))
-        };
-        let owners = self.models.iter().enumerate().filter(|(_, m)| owns(m));
+        let owners = self.models.iter().enumerate().filter(|(_, m)| m.files().any(|file| file == id));
         owners.map(|(index, _)| format!("models[{index}]{below}")).collect()
     }
 

@@ -26,8 +26,12 @@ pub const LISTED_PROBLEMS: usize = 64;
 pub const FOLDER_DEPTH: usize = 16;
 /// JSON text read in one piece (metadata, weights configuration, exported programs).
 pub const JSON_BYTES: u64 = 64 << 20;
-/// Nesting of JSON, call specs and expressions.
+/// Nesting of JSON: the recursion limit of serde_json itself, whose parser recurses.
+pub const JSON_DEPTH: usize = 127;
+/// Nesting of expressions, guards and other texts that we parse ourselves.
 pub const NESTING: usize = 64;
+/// Nodes of one call spec or expression.
+pub const NODES: usize = 1 << 18;
 /// Wrapper source read in one piece; 1,200 inputs give 2.5 MB.
 pub const SOURCE_BYTES: u64 = 64 << 20;
 /// Sections and segments of one object file.

@@ -303,3 +303,20 @@ fn zips_around_zips_and_other_zips_are_named() {
     assert!(sentence(&[("readme", b"")]).contains("without `data/aotinductor/`"));
     assert!(sentence(&[]).contains("an empty zip"));
 }
+
+#[test]
+fn layouts_date_the_release_that_wrote_them() {
+    let range = |name: &str| {
+        let container = open(&format!("artifacts/{name}"));
+        let rows = container::dating::date(&container, container.models().first().unwrap());
+        let min = rows.iter().filter_map(|r| r.min).max().map(|r| r.to_string());
+        let max = rows.iter().filter_map(|r| r.max).min().map(|r| r.to_string());
+        (min.unwrap_or_default(), max.unwrap_or_default())
+    };
+    let own = |min: &str, max: &str| (min.to_owned(), max.to_owned());
+    assert_eq!(range("2.6.0-cpu-mlp_dynamic.pt2"), own("2.6", "2.6"));
+    assert_eq!(range("2.7.1-cpu-multi_io.pt2"), own("2.7", "2.7"));
+    assert_eq!(range("2.9.1-cpu-multi_io.pt2"), own("2.8", ""));
+    assert_eq!(range("2.15.0-cpu-blob_weights.pt2"), own("2.10", ""));
+    assert_eq!(range("2.15.0-cpu-mlp_dynamic.so"), own("", ""));
+}

@@ -83,7 +83,7 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
             }
         }
     }
-    for guard in program.guards.iter().filter(|guard| !is_enforced(guard)) {
+    for guard in program.guards.iter().filter(|guard| !is_enforced(&guard.code)) {
         judgement.push(
             Finding::new(
                 "export-guard-unenforced",

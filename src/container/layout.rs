@@ -50,6 +50,35 @@ pub struct ModelFolder {
     pub is_flat: bool,
 }
 
+impl ModelFolder {
+    /// All files of the folder that have a part in the model.
+    pub fn files(&self) -> impl Iterator<Item = MemberId> + '_ {
+        let single = [
+            self.library,
+            self.wrapper,
+            self.kernel_source,
+            self.extern_nodes,
+            self.serialized_weights,
+            self.weights_config,
+            self.custom_objs_config,
+            self.kernel_information,
+            self.compile_flags,
+            self.linker_flags,
+            self.header,
+        ];
+        let lists = [
+            &self.other_libraries,
+            &self.unpaired_sources,
+            &self.metadata,
+            &self.kernels,
+            &self.blobs,
+            &self.objects,
+            &self.build_files,
+        ];
+        single.into_iter().flatten().chain(lists.into_iter().flatten().copied())
+    }
+}
+
 /// What a file of a model folder is, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {

@@ -1,8 +1,8 @@
 //! The artefact as a whole.
 
 use super::{
-    Constant, Device, Evidence, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, TensorSpec, Unknown,
-    Weights,
+    Constant, Device, Evidence, Guard, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, TensorSpec,
+    Unknown, Weights,
 };
 use crate::error::Place;
 use schemars::JsonSchema;
@@ -286,7 +286,7 @@ pub struct Exported {
     /// values of the symbols
     pub symbols: Vec<SymbolRange>,
     /// Python guards, the only place of divisibility
-    pub guards: Vec<String>,
+    pub guards: Vec<Guard>,
 }
 
 /// Damage or oddity that did not stop reading.

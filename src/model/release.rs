@@ -1,5 +1,6 @@
 //! Minor releases of torch: `2.9`, `2.10`, compared as numbers.
 
+use super::Evidence;
 use std::fmt;
 
 /// A minor release of torch.
@@ -30,6 +31,17 @@ impl fmt::Display for Release {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}.{}", self.major, self.minor))
     }
+}
+
+/// A feature that dates the compiler: the releases that write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dated {
+    /// lowest release that writes it
+    pub min: Option<Release>,
+    /// highest release that writes it
+    pub max: Option<Release>,
+    /// what was seen, and where
+    pub evidence: Evidence,
 }
 
 super::dtype::as_text!(Release, "Release");

@@ -1,0 +1,68 @@
+//! JSON text under caps, and flat objects with the keys that a map would hide.
+
+use crate::error::{Error, Result};
+use crate::limits;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+
+/// Parses any JSON. Depth is bounded by serde_json itself ([`limits::JSON_DEPTH`]).
+pub(super) fn parse(text: &[u8]) -> Result<Value> {
+    parse_as(text)
+}
+
+/// Parses into a type; what the type does not name is skipped.
+pub(super) fn parse_as<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
+    if text.len() as u64 > limits::JSON_BYTES {
+        return Err(Error::limit(format!("{} bytes of JSON, more than {}", text.len(), limits::JSON_BYTES)));
+    }
+    serde_json::from_slice(text).map_err(|e| {
+        // a byte order mark, NaN and bytes that are not UTF-8 end here too
+        Error::damaged(format!("is no JSON as it should be: {e}"))
+    })
+}
+
+/// An object as a list: in file order, repeated keys kept.
+#[derive(Debug)]
+pub(super) struct Pairs(pub Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct PairsVisitor;
+        impl<'de> Visitor<'de> for PairsVisitor {
+            type Value = Pairs;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Pairs, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    if pairs.len() >= limits::TENSORS {
+                        return Err(serde::de::Error::custom(format!("more than {} keys", limits::TENSORS)));
+                    }
+                    pairs.push(pair);
+                }
+                Ok(Pairs(pairs))
+            }
+        }
+        deserializer.deserialize_map(PairsVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_has_a_border() {
+        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(parse(deep(limits::JSON_DEPTH).as_bytes()).is_ok());
+        assert!(parse(deep(limits::JSON_DEPTH + 1).as_bytes()).is_err());
+        assert!(parse("[".repeat(5_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn repeated_keys_are_kept() {
+        let Pairs(pairs) = parse_as(br#"{"b": "1", "a": 2, "b": null}"#).unwrap();
+        assert_eq!(pairs.iter().map(|p| p.0.as_str()).collect::<Vec<_>>(), ["b", "a", "b"]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Guards of an exported program: Python conditions over sizes of inputs, the only place where divisibility and relations
+//! survive (format reference 7.4).
+
+use super::Expr;
+
+/// How two sizes are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Applies it.
+    pub fn holds(self, left: i64, right: i64) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::NotEqual => left != right,
+            Self::Less => left < right,
+            Self::LessOrEqual => left <= right,
+            Self::Greater => left > right,
+            Self::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// A condition that can be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// two expressions
+    Compare(Comparison, Expr, Expr),
+    /// all of them
+    And(Vec<Condition>),
+    /// at least one of them
+    Or(Vec<Condition>),
+    /// the opposite
+    Not(Box<Condition>),
+}
+
+impl Condition {
+    /// True, false, or `None` when a value that decides it is missing.
+    pub fn eval(&self, value: &dyn Fn(&str) -> Option<i64>) -> Option<bool> {
+        match self {
+            Self::Compare(how, a, b) => Some(how.holds(a.eval(value)?, b.eval(value)?)),
+            Self::And(parts) => Self::all(parts, value, true),
+            Self::Or(parts) => Self::all(parts, value, false),
+            Self::Not(part) => part.eval(value).map(|holds| !holds),
+        }
+    }
+
+    /// One part that differs from `neutral` decides, whatever is unknown about the others.
+    fn all(parts: &[Self], value: &dyn Fn(&str) -> Option<i64>, neutral: bool) -> Option<bool> {
+        let mut result = Some(neutral);
+        for part in parts {
+            match part.eval(value) {
+                Some(holds) if holds != neutral => return Some(!neutral),
+                Some(_) => {}
+                None => result = None,
+            }
+        }
+        result
+    }
+
+    /// Names of the values in it, each once, sorted.
+    pub fn names(&self) -> Vec<&str> {
+        let mut found = match self {
+            Self::Compare(_, a, b) => [a.symbols(), b.symbols()].concat(),
+            Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::names).collect(),
+            Self::Not(part) => part.names(),
+        };
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// A guard as the program states it. Serializes as its text.
+///
+/// In [`Guard::condition`] the sizes are named by their place in the program's flat inputs: `inputs[0].shape[1]`,
+/// `inputs[0].stride[0]`. Evaluate it with a function that looks these paths up:
+///
+/// ```
+/// use aoti_inspect::model::{Comparison, Condition, Expr};
+/// let rows = Expr::symbol("inputs[0].shape[0]");
+/// let guard = Condition::Compare(Comparison::Equal, rows.modulo(&Expr::Int(4)), Expr::Int(0));
+/// assert_eq!(guard.eval(&|_| Some(8)), Some(true));
+/// assert_eq!(guard.eval(&|_| None), None);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// Python text, `L['x'].size()[0] % 4 == 0`
+    pub code: String,
+    /// what it asks; `None` for a text that this version does not understand
+    pub condition: Option<Condition>,
+}
+
+impl std::fmt::Display for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&self.code)
+    }
+}
+
+super::dtype::as_text!(Guard, "Guard");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_part_decides_over_unknown_ones() {
+        let fact = |n: i64| Condition::Compare(Comparison::Equal, Expr::Int(n), Expr::Int(0));
+        let open = Condition::Compare(Comparison::Less, Expr::symbol("x"), Expr::Int(5));
+        let unknown = |_: &str| None;
+        assert_eq!(Condition::And(vec![open.clone(), fact(1)]).eval(&unknown), Some(false));
+        assert_eq!(Condition::And(vec![open.clone(), fact(0)]).eval(&unknown), None);
+        assert_eq!(Condition::Or(vec![open.clone(), fact(0)]).eval(&unknown), Some(true));
+        assert_eq!(Condition::Not(Box::new(open)).eval(&|_| Some(5)), Some(true));
+    }
+}
