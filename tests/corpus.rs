@@ -5,8 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot read its artefact has failed")]
 
-use aoti_inspect::assemble::{Settings, assemble};
-use aoti_inspect::container;
+use aoti_inspect::Settings;
 use aoti_inspect::model::{Artifact, Dim, Model, WeightsLocation};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -237,8 +236,7 @@ fn unexplained(artifact: &Artifact, model: &Model) -> Vec<String> {
 }
 
 fn inspect(path: &Path) -> Artifact {
-    let container = container::open(path).unwrap();
-    assemble(&path.to_string_lossy(), &container, &Settings::default())
+    aoti_inspect::inspect(path, &Settings::default()).unwrap()
 }
 
 fn report(all: &[(PathBuf, Value)]) {

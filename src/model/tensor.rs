@@ -49,6 +49,10 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// True for a fact that a rule gave and no witness states: `stride[0]`, `device`.
+    pub fn is_inferred(&self, fact: &str) -> bool {
+        self.inferred.iter().any(|known| known == fact)
+    }
     /// For sentences: `input 2 (kwargs['bias'])`, with the name a person knows best.
     pub fn called(&self, what: &str) -> String {
         let label = self.labels.first().map(|l| l.name.as_str());

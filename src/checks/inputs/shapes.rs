@@ -311,7 +311,12 @@ impl Shapes {
         let given = self.show(size);
         let name = input.called("input");
         let list: Vec<String> = candidates.iter().map(Expr::to_string).collect();
-        if verdicts.iter().all(|v| *v) {
+        if verdicts.is_empty() {
+            let message = format!(
+                "{name} dim {d} depends on other dims, and nothing records how: cannot tell whether {given} fits"
+            );
+            sink.undecided("input-dim-relation", fact, message);
+        } else if verdicts.iter().all(|v| *v) {
             sink.pass("input-dim-relation", fact, || {
                 format!("{name} dim {d} fits {given} whichever relation holds: {}", list.join(" or "))
             });

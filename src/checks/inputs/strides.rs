@@ -50,7 +50,7 @@ pub fn judge(sink: &mut Sink, shapes: &mut Shapes, input: &TensorSpec, tensor: &
         let size = given_sizes.get(d).and_then(Option::as_ref);
         let plain = contiguous.get(d).and_then(Option::as_ref);
         let fact = format!("{fact}[{d}]");
-        let verdict = compare(shapes, compiled.get(d).and_then(Option::as_ref), asked, size, plain, (input.index, d));
+        let verdict = compare(shapes, stated(input, compiled, d), asked, size, plain, (input.index, d));
         let given = shapes.show(asked);
         match verdict {
             Compared::Same(how) => sink.pass("input-stride", &fact, || format!("{name} stride {d} is {given}{how}")),
@@ -72,6 +72,11 @@ pub fn judge(sink: &mut Sink, shapes: &mut Shapes, input: &TensorSpec, tensor: &
             }
         }
     }
+}
+
+/// A stride that some witness states. One that was inferred to be contiguous refuses nothing: another may be right.
+fn stated<'a>(input: &TensorSpec, compiled: &'a [Option<Dim>], d: usize) -> Option<&'a Dim> {
+    compiled.get(d).and_then(Option::as_ref).filter(|_| !input.is_inferred(&format!("stride[{d}]")))
 }
 
 enum Compared {
@@ -143,7 +148,7 @@ fn assume_contiguous(
     for (d, plain) in contiguous.iter().enumerate() {
         let Some(plain) = plain else { continue };
         let size = sizes.get(d).and_then(Option::as_ref);
-        let compiled = compiled.get(d).and_then(Option::as_ref);
+        let compiled = stated(input, compiled, d);
         differs |=
             matches!(compare(shapes, compiled, plain, size, Some(plain), (input.index, d)), Compared::Differs(_));
     }
