@@ -7,12 +7,19 @@
 pub mod assertions;
 pub mod codes;
 mod conflicts;
+mod constants;
 mod damage;
 mod device;
 mod exported;
+mod gpu;
+mod hazards;
 pub mod inputs;
+mod kernel_files;
+mod operators;
 mod package;
 mod policy;
+#[cfg(test)]
+mod sample;
 mod sizes;
 
 pub use policy::Policy;
@@ -42,6 +49,10 @@ impl Subject<'_> {
     /// Why a fact of this model is unknown, as the readers said it.
     pub fn why_unknown(&self, fact: &str) -> &str {
         self.artifact.unknown_reason(&self.path(fact)).unwrap_or("nothing in the file states it")
+    }
+    /// The readers' reason, when they gave one for this fact.
+    pub fn unknown_reason(&self, fact: &str) -> Option<&str> {
+        self.artifact.unknown_reason(&self.path(fact))
     }
     /// The finding for something that was asked and cannot be told; its message ends with the readers' reason.
     pub fn unknown(&self, code: &'static str, fact: &str, what: &str) -> Finding {
@@ -84,11 +95,22 @@ impl Judgement {
 }
 
 /// Checks of one model, in the order of the report.
-pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] =
-    &[conflicts::check, device::check, package::check_metadata, inputs::check, exported::check];
+pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[
+    conflicts::check,
+    device::check,
+    package::check_metadata,
+    hazards::check,
+    inputs::check,
+    exported::check,
+    gpu::check,
+    kernel_files::check,
+    constants::check,
+    operators::check,
+];
 
 /// Checks of the file as a whole.
-pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] = &[damage::check, package::check_model_name];
+pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] =
+    &[damage::check, package::check_model_name, hazards::check_artifact];
 
 /// Runs every check for the models that the configuration selects (all, unless it names one).
 pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {

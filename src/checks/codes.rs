@@ -34,8 +34,13 @@ const TABLES: &[&[Code]] = &[
     super::conflicts::CODES,
     super::device::CODES,
     super::package::CODES,
+    super::hazards::CODES,
     super::inputs::CODES,
     super::exported::CODES,
+    super::gpu::CODES,
+    super::kernel_files::CODES,
+    super::constants::CODES,
+    super::operators::CODES,
 ];
 
 /// All codes, in the order of their subjects.
