@@ -16,7 +16,7 @@ pub mod weights;
 
 pub use symbol::{
     Binding, Import, Needed, Relocation, RelocationKind, RelocationTarget, Section, SectionKind, Segment, Symbol,
-    SymbolKind, SymbolVersion,
+    SymbolKind, SymbolVersion, ThreadLocalBlock,
 };
 
 use crate::error::{Error, ErrorKind, Result};
@@ -271,6 +271,13 @@ impl<'a> Image<'a> {
         bytes.unwrap_or_default().split(|b| *b == 0).filter_map(symbol::text).filter(|t| !t.is_empty()).collect()
     }
 
+    /// The block that each thread gets a copy of; `None` where there is none or the format has another way.
+    pub fn thread_local(&self) -> Option<ThreadLocalBlock> {
+        match &self.reader {
+            Reader::Elf(elf) => elf.thread_local(),
+            Reader::MachO(_) | Reader::Pe(_) => None,
+        }
+    }
     /// Offset in [`Image::region`] of the byte at an address; `None` where nothing of the file is mapped.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.mapped(address).map(|(offset, _)| offset)

@@ -64,8 +64,29 @@ pub const CHECKS: usize = 1 << 20;
 pub const CHECK_STEPS: usize = 200;
 /// Bytes searched for check messages that no code mentions.
 pub const CHECK_TEXT_BYTES: u64 = 16 << 20;
+/// Bytes of thread-local variables; static C++ libraries have some hundred.
+pub const THREAD_LOCAL_BYTES: u64 = 1 << 16;
 /// Instructions interpreted for one library at most, whatever its size (see `interpret`).
 pub const INSTRUCTIONS: u64 = 200_000_000;
+/// Instructions that every library may use, however small: 20 times what a static C++ library without
+/// optimisation needs.
+pub const INSTRUCTIONS_BASE: u64 = 3_000_000;
+/// Further instructions for each byte of its executable segments: wide models have long constructors.
+pub const INSTRUCTIONS_PER_BYTE: u64 = 4;
+/// Pages of 4 KiB that an interpreted library may touch; 10,000 constants need some 2,000.
+pub const INTERPRETED_PAGES: usize = 16_384;
+/// Depth of calls in an interpreted library.
+pub const CALL_DEPTH: usize = 300;
+/// Bytes that an interpreted library copies in one call. Weights are not copied at all.
+pub const COPY_BYTES: u64 = 4 << 20;
+/// Writes that can be undone.
+pub const UNDO_ENTRIES: usize = 1 << 20;
+/// Expressions over symbols that one interpretation may make.
+pub const EXPRESSIONS: usize = 1 << 20;
+/// Nodes of one such expression, written out.
+pub const EXPRESSION_NODES: u32 = 1_000;
+/// Calls, allocations and launches that are kept for `show --trace`.
+pub const TRACE_ENTRIES: usize = 65_536;
 /// Bytes of log read for `explain`; what lies beyond is counted, not kept.
 pub const LOG_BYTES: u64 = 1 << 30;
 /// Distinct error texts, stack frames and error lines kept of a log; what comes after is counted.

@@ -4,7 +4,9 @@
 mod dynamic;
 mod relocation;
 
-use super::symbol::{Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, text};
+use super::symbol::{
+    Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, ThreadLocalBlock, text,
+};
 use super::{Architecture, Format, Header, Image, problem};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
@@ -136,6 +138,17 @@ impl<'a> Elf<'a> {
             .as_ref()
             .map(Vec::as_slice)
             .map_err(Clone::clone)
+    }
+
+    pub(super) fn thread_local(&self) -> Option<ThreadLocalBlock> {
+        let endian = self.file.endian;
+        let row = self.file.programs.iter().find(|p| p.p_type.get(endian).0 == ph::PT_TLS)?;
+        Some(ThreadLocalBlock {
+            address: row.p_vaddr.get(endian),
+            file_size: row.p_filesz.get(endian).min(limits::THREAD_LOCAL_BYTES),
+            memory_size: row.p_memsz.get(endian).min(limits::THREAD_LOCAL_BYTES),
+            alignment: row.p_align.get(endian).clamp(1, limits::THREAD_LOCAL_BYTES),
+        })
     }
 
     /// Relocatable objects have no dynamic table: their global symbols of `.symtab` stand in for it.

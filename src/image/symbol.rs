@@ -30,6 +30,19 @@ impl Segment<'_> {
     }
 }
 
+/// The initial content of thread-local variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadLocalBlock {
+    /// virtual address of its first byte
+    pub address: u64,
+    /// bytes in the file
+    pub file_size: u64,
+    /// bytes in memory; those beyond `file_size` are zero
+    pub memory_size: u64,
+    /// each copy's address is a multiple of this
+    pub alignment: u64,
+}
+
 /// What a section holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SectionKind {

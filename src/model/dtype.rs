@@ -152,6 +152,10 @@ impl DeviceKind {
             other => Self::Other(other.to_owned()),
         }
     }
+    /// The number that ATen prints; `None` for words that are no device of torch.
+    pub fn aten(&self) -> Option<i32> {
+        DEVICES.iter().find(|d| d.1 == self.name()).map(|d| d.0)
+    }
     /// From the number that ATen prints.
     pub fn from_aten(number: i32) -> Option<Self> {
         DEVICES.iter().find(|d| d.0 == number).map(|d| Self::from_name(d.1))

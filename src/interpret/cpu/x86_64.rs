@@ -1,0 +1,300 @@
+//! x86-64: registers, decoded blocks, the loop. The semantics are tables below `x86_64/`.
+//!
+//! To add an instruction, copy a neighbour's row in the family's table: mnemonic on the left, what it does on the
+//! right. `vpaddd` and `paddd` are two mnemonics with the same semantics; the operands tell how many sources there are.
+
+mod control;
+mod decode;
+mod flags;
+mod float;
+mod integer;
+mod operands;
+mod packed;
+mod strings;
+mod survey;
+mod vector;
+
+use super::{Bus, Event, Frame, PRESERVED, Processor, Survey};
+use crate::interpret::layout;
+use crate::interpret::memory::{AddressMap, mask};
+use crate::interpret::value::{Expressions, Value};
+use decode::Block;
+use flags::Flags;
+use std::rc::Rc;
+use vector::Vector;
+
+/// Numbers of the general registers, as the instruction encoding has them.
+mod register {
+    pub const RAX: usize = 0;
+    pub const RCX: usize = 1;
+    pub const RDX: usize = 2;
+    pub const RBX: usize = 3;
+    pub const RSP: usize = 4;
+    pub const RBP: usize = 5;
+    pub const RSI: usize = 6;
+    pub const RDI: usize = 7;
+}
+use register::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
+
+/// Integer arguments, System V ABI.
+const ARGUMENTS: [usize; 6] = [RDI, RSI, RDX, RCX, 8, 9];
+/// Registers that a callee preserves, System V ABI; the stack pointer comes from the frame.
+const CALLEE_SAVED: [usize; 6] = [RBX, RBP, 12, 13, 14, 15];
+
+/// All architectural state that is modelled.
+#[derive(Clone)]
+pub struct Registers {
+    general: [Value; 16],
+    vector: Rc<[Vector; 32]>,
+    mask: [u64; 8],
+    flags: Flags,
+    pc: u64,
+}
+
+/// The processor.
+pub struct X86_64 {
+    registers: Registers,
+    blocks: Vec<Rc<Block>>,
+    block_at: AddressMap<u64, u32>,
+    recent: [(u64, u32); 256],
+    stubs: AddressMap<u64, Option<u64>>,
+    /// set by an instruction that returns [`Step::Leave`]
+    event: Option<Event>,
+}
+
+/// What comes after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// the instruction behind it
+    Next,
+    /// another address
+    Jump(u64),
+    /// the machine, with `X86_64::event`
+    Leave,
+}
+
+/// Meaning of an instruction.
+pub type Semantics = fn(&mut X86_64, &mut Bus<'_>, &decode::Op) -> Step;
+
+impl Default for X86_64 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl X86_64 {
+    /// All registers zero.
+    pub fn new() -> Self {
+        Self {
+            registers: Registers {
+                general: [Value::ZERO; 16],
+                vector: Rc::new([Vector::ZERO; 32]),
+                mask: [0; 8],
+                flags: Flags::default(),
+                pc: 0,
+            },
+            blocks: Vec::new(),
+            block_at: AddressMap::default(),
+            recent: [(u64::MAX, 0); 256],
+            stubs: AddressMap::default(),
+            event: None,
+        }
+    }
+
+    fn general(&self, n: usize) -> Value {
+        self.registers.general.get(n).copied().unwrap_or_default()
+    }
+    fn set_general(&mut self, n: usize, value: Value) {
+        if let Some(register) = self.registers.general.get_mut(n) {
+            *register = value;
+        }
+    }
+    fn leave(&mut self, event: Event) -> Step {
+        self.event = Some(event);
+        Step::Leave
+    }
+    fn unsupported(&mut self, op: &decode::Op) -> Step {
+        let event = op.unsupported();
+        self.leave(event)
+    }
+    fn push(&mut self, bus: &mut Bus<'_>, value: Value) {
+        let sp = self.general(RSP).bits.wrapping_sub(8);
+        self.set_general(RSP, Value::new(sp));
+        bus.store(sp, 8, value);
+    }
+    fn pop(&mut self, bus: &mut Bus<'_>) -> Value {
+        let sp = self.general(RSP).bits;
+        self.set_general(RSP, Value::new(sp.wrapping_add(8)));
+        bus.load(sp, 8)
+    }
+
+    fn block(&mut self, bus: &mut Bus<'_>, address: u64) -> Option<Rc<Block>> {
+        let slot = (address ^ (address >> 8)) as usize % self.recent.len();
+        if let Some((at, index)) = self.recent.get(slot)
+            && *at == address
+        {
+            return self.blocks.get(*index as usize).cloned();
+        }
+        let index = match self.block_at.get(&address) {
+            Some(index) => *index,
+            None => {
+                if bus.hooks.contains_key(&address) || !bus.memory.is_executable(address) {
+                    return None;
+                }
+                let index = u32::try_from(self.blocks.len()).ok()?;
+                self.blocks.push(Rc::new(Block::decode(bus, address)));
+                self.block_at.insert(address, index);
+                index
+            }
+        };
+        if let Some(entry) = self.recent.get_mut(slot) {
+            *entry = (address, index);
+        }
+        self.blocks.get(index as usize).cloned()
+    }
+}
+
+impl Processor for X86_64 {
+    fn run(&mut self, bus: &mut Bus<'_>) -> Event {
+        loop {
+            let Some(block) = self.block(bus, self.registers.pc) else {
+                return Event::Outside(self.registers.pc);
+            };
+            let mut next = block.end;
+            for op in &block.ops {
+                if bus.remaining == 0 {
+                    self.registers.pc = op.at;
+                    return Event::OutOfBudget;
+                }
+                bus.remaining -= 1;
+                match (op.semantics)(self, bus, op) {
+                    Step::Next => {}
+                    Step::Jump(to) => {
+                        next = to;
+                        break;
+                    }
+                    Step::Leave => {
+                        self.registers.pc = op.at;
+                        return self.event.take().unwrap_or(Event::Trap(op.at));
+                    }
+                }
+            }
+            self.registers.pc = next;
+            if bus.memory.code_written.is_some() || bus.memory.is_full || bus.expressions.is_overgrown {
+                return Event::OutOfBudget;
+            }
+        }
+    }
+    fn set_pc(&mut self, pc: u64) {
+        self.registers.pc = pc;
+    }
+    fn set_stack_pointer(&mut self, address: u64) {
+        self.set_general(RSP, Value::new(address));
+    }
+
+    fn enter(&mut self, bus: &mut Bus<'_>, target: u64, return_to: u64) {
+        let mut preserved = [Value::ZERO; PRESERVED];
+        for (slot, register) in preserved.iter_mut().zip(CALLEE_SAVED) {
+            *slot = self.general(register);
+        }
+        let stack_pointer = self.general(RSP).bits;
+        bus.frames.push(Frame { target, return_to, stack_pointer, preserved });
+        self.push(bus, Value::new(return_to));
+        self.registers.pc = target;
+    }
+    fn set_arguments(&mut self, bus: &mut Bus<'_>, arguments: &[Value]) {
+        for (register, value) in ARGUMENTS.into_iter().zip(arguments) {
+            self.set_general(register, *value);
+        }
+        // the stack is aligned to 16 bytes at the call, below the arguments
+        let on_stack = arguments.get(ARGUMENTS.len()..).unwrap_or_default();
+        let room = (on_stack.len() as u64 * 8 + 15) & !15;
+        let sp = self.general(RSP).bits.wrapping_sub(room);
+        self.set_general(RSP, Value::new(sp));
+        for (n, value) in on_stack.iter().enumerate() {
+            bus.store(sp.wrapping_add(8 * n as u64), 8, *value);
+        }
+    }
+    fn argument(&self, bus: &mut Bus<'_>, n: usize, len: usize) -> Value {
+        match ARGUMENTS.get(n) {
+            Some(register) => {
+                let value = self.general(*register);
+                Value { bits: value.bits & mask(len), shadow: value.shadow }
+            }
+            None => {
+                let above = (n as u64).wrapping_sub(ARGUMENTS.len() as u64).wrapping_add(1).wrapping_mul(8);
+                bus.load(self.general(RSP).bits.wrapping_add(above), len)
+            }
+        }
+    }
+    fn result_pointer(&self) -> u64 {
+        self.general(RDI).bits
+    }
+    fn arguments_before_declared(&self) -> usize {
+        1
+    }
+    fn register_arguments(&self) -> usize {
+        ARGUMENTS.len()
+    }
+    fn return_from_entry(&mut self, bus: &mut Bus<'_>) {
+        let to = self.pop(bus).bits;
+        bus.leave(to, self.general(RSP).bits);
+        self.registers.pc = to;
+    }
+    fn abandon(&mut self, frame: &Frame) {
+        for (value, register) in frame.preserved.iter().zip(CALLEE_SAVED) {
+            self.set_general(register, *value);
+        }
+        self.set_general(RSP, Value::new(frame.stack_pointer));
+        self.registers.pc = frame.return_to;
+    }
+    fn result(&self) -> Value {
+        self.general(RAX)
+    }
+    fn set_result(&mut self, value: Value) {
+        self.set_general(RAX, value);
+    }
+    fn set_second_result(&mut self, value: Value) {
+        self.set_general(RDX, value);
+    }
+
+    fn save(&self) -> super::Registers {
+        super::Registers::X86_64(Box::new(self.registers.clone()))
+    }
+    fn restore(&mut self, registers: &super::Registers) {
+        let super::Registers::X86_64(registers) = registers;
+        self.registers = (**registers).clone();
+    }
+    fn refresh(&mut self, expressions: &mut Expressions) {
+        for register in &mut self.registers.general {
+            if let Some(shadow) = register.shadow {
+                register.bits = expressions.eval(shadow) as u64;
+            }
+        }
+        if self.registers.vector.iter().any(|v| v.shadows.iter().any(Option::is_some)) {
+            for vector in Rc::make_mut(&mut self.registers.vector).iter_mut() {
+                for (lane, shadow) in vector.lanes.iter_mut().zip(vector.shadows) {
+                    if let Some(shadow) = shadow {
+                        *lane = expressions.eval(shadow) as u64;
+                    }
+                }
+            }
+        }
+        self.registers.flags.refresh(expressions);
+    }
+
+    fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
+        survey::survey(self, bus, function, limit)
+    }
+    fn stub_target(&mut self, bus: &mut Bus<'_>, function: u64) -> Option<u64> {
+        if let Some(known) = self.stubs.get(&function) {
+            return *known;
+        }
+        let target = survey::stub_target(self, bus, function);
+        self.stubs.insert(function, target);
+        target
+    }
+}
+
+/// Base of thread-local accesses through `fs`.
+const FS: u64 = layout::THREAD_POINTER;

@@ -1,0 +1,206 @@
+//! Imports: a name leads to a handler, through one table for each family.
+//!
+//! To add an import, copy a row of the family's table below `imports/`. A handler reads its arguments with
+//! `machine.arg(n)`, changes memory, and returns the integer result. Names that no table has are answered with 0 and
+//! reported: facts that may depend on them become unknown.
+
+mod cow_string;
+mod cuda;
+mod files;
+mod libc;
+mod libstdcxx;
+mod locale;
+mod shims;
+mod string;
+mod tensor_impl;
+
+use super::cpu::Bus;
+use super::layout;
+use super::machine::{Answer, Exit, Handler, Machine};
+use super::memory::AddressMap;
+use super::tensors::TensorId;
+use super::value::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+pub use cuda::{GpuFunction, ModuleSource};
+pub use locale::prepare_variables;
+pub use string::parse_device_string;
+pub use tensor_impl::make as make_tensor_impl;
+
+/// A row of a family's table.
+pub type Row = (&'static str, Handler);
+
+/// Families by exact name.
+const TABLES: &[&[Row]] = &[
+    libc::TABLE,
+    files::TABLE,
+    libstdcxx::TABLE,
+    locale::TABLE,
+    string::TABLE,
+    cow_string::TABLE,
+    shims::TABLE,
+    cuda::TABLE,
+    tensor_impl::TABLE,
+];
+/// Families by the beginning of the name, tried in this order after the exact names.
+const PREFIXES: &[&[Row]] = &[libstdcxx::PREFIXES, tensor_impl::PREFIXES, shims::PREFIXES];
+
+fn find(name: &str) -> Option<Handler> {
+    static INDEX: OnceLock<HashMap<&'static str, Handler>> = OnceLock::new();
+    let index = INDEX.get_or_init(|| TABLES.iter().flat_map(|t| t.iter().copied()).collect());
+    index
+        .get(name)
+        .copied()
+        .or_else(|| PREFIXES.iter().flat_map(|t| t.iter()).find(|row| name.starts_with(row.0)).map(|row| row.1))
+}
+
+/// The imports of a library, each with an address of its own.
+#[derive(Default)]
+pub struct Imports {
+    names: Vec<String>,
+    handlers: Vec<Option<Handler>>,
+    index: HashMap<String, u32>,
+    /// imports that were called and that no table has, with the number of calls
+    pub unknown: BTreeMap<String, u64>,
+}
+
+impl Imports {
+    /// Address that stands for an import; the same name has the same address.
+    pub fn address_of(&mut self, name: &str) -> u64 {
+        let number = match self.index.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+                self.names.push(name.to_owned());
+                self.handlers.push(None);
+                self.index.insert(name.to_owned(), number);
+                number
+            }
+        };
+        layout::IMPORTS.start + u64::from(number) * layout::IMPORT_BYTES
+    }
+    /// The import that starts at an address.
+    pub fn name_at(&self, address: u64) -> Option<&str> {
+        let distance = address.checked_sub(layout::IMPORTS.start)?;
+        if distance % layout::IMPORT_BYTES != 0 {
+            return None;
+        }
+        self.names.get(usize::try_from(distance / layout::IMPORT_BYTES).ok()?).map(String::as_str)
+    }
+    /// True when the library imports a name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.index.contains_key(name)
+    }
+    /// All names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+    /// The handler of the import at an address.
+    pub fn handler(&mut self, address: u64) -> Handler {
+        let number = usize::try_from(address.wrapping_sub(layout::IMPORTS.start) / layout::IMPORT_BYTES).unwrap_or(0);
+        let Some(slot) = self.handlers.get_mut(number) else { return unknown };
+        let name = self.names.get(number).map_or("", String::as_str);
+        *slot.get_or_insert_with(|| find(name).unwrap_or(unknown))
+    }
+}
+
+/// Answers what no table has.
+fn unknown(machine: &mut Machine<'_>) -> Answer {
+    let name = machine.import.clone();
+    *machine.imports.unknown.entry(name).or_insert(0) += 1;
+    Ok(Value::ZERO)
+}
+
+/// Answers with 0: nothing to do in a machine with one thread, no files and endless memory.
+fn zero(_: &mut Machine<'_>) -> Answer {
+    Ok(Value::ZERO)
+}
+
+/// Answers with the first argument.
+fn first_argument(machine: &mut Machine<'_>) -> Answer {
+    Ok(machine.argument(0))
+}
+
+/// The library gives up.
+fn throw(machine: &mut Machine<'_>) -> Answer {
+    Err(Exit::Throw(machine.import.clone()))
+}
+
+/// A copy of weights or other bytes that was not carried out, only noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// first byte written
+    pub to: u64,
+    /// first byte read
+    pub from: u64,
+    /// bytes
+    pub len: u64,
+}
+
+/// State behind the imports.
+#[derive(Default)]
+pub struct Host {
+    /// copies of blocks out of the library, its mapped file or device memory
+    pub copies: Vec<Copied>,
+    /// GPU functions by number
+    pub functions: Vec<GpuFunction>,
+    /// what the last loaded GPU module came from
+    module: cuda::ModuleSource,
+    device_bytes: u64,
+    objects: u64,
+    file_position: u64,
+    /// the environment variable of the input checks was read
+    pub asked_for_checks: bool,
+    /// parts of its own file that the library mapped: address, bytes, offset
+    pub mapped: Vec<(u64, u64, u64)>,
+    ctype: Option<u64>,
+    collate: Option<u64>,
+    locale: Option<u64>,
+    /// strings are of the old kind, a pointer to counted text
+    pub has_cow_strings: bool,
+    /// tensors are C++ objects (torch up to 2.5)
+    pub has_cxx_tensors: bool,
+    impls: AddressMap<u64, TensorId>,
+    impl_of: AddressMap<u64, u64>,
+    type_meta: Option<u64>,
+    /// constants made so far
+    pub constants: usize,
+    /// tensor and data address of each constant, in table order
+    pub blobs: Vec<(TensorId, u64)>,
+    /// operators of which the answer was made up
+    pub unmodelled: BTreeMap<String, u64>,
+}
+
+impl Host {
+    /// The tensor behind a handle that is a pointer to a C++ tensor.
+    pub fn impl_at_handle(&self, bus: &mut Bus<'_>, handle: u64) -> Option<TensorId> {
+        let pointer = bus.memory.read(handle, 8);
+        self.impls.get(&pointer).copied()
+    }
+}
+
+impl Machine<'_> {
+    /// An address that stands for an object of the driver or of libtorch that nobody looks into.
+    fn new_object(&mut self) -> u64 {
+        self.host.objects = self.host.objects.wrapping_add(1);
+        layout::OPAQUE.start + self.host.objects % (1 << 32) * 16
+    }
+    /// Copies bytes with their shadows; blocks out of the weights are only noted.
+    fn copy_bytes(&mut self, to: u64, from: u64, len: u64) -> Result<(), Exit> {
+        let is_weights = self.loaded.weights.contains(&from) || layout::MAPPED_FILE.contains(&from);
+        let is_backed = |address: u64| !layout::DEVICE.contains(&address) && !layout::TENSOR_DATA.contains(&address);
+        if is_weights || layout::DEVICE.contains(&to) || self.is_in_image(from) && len >= LARGE_COPY {
+            self.host.copies.push(Copied { to, from, len });
+        }
+        if is_weights || len > crate::limits::COPY_BYTES || !is_backed(to) || !is_backed(from) {
+            return self.charge(16);
+        }
+        self.charge(len)?;
+        self.bus.memory.copy(to, from, usize::try_from(len).unwrap_or(0));
+        Ok(())
+    }
+}
+
+/// Blocks of the library's own data that are worth a note when copied.
+const LARGE_COPY: u64 = 64;

@@ -1,0 +1,123 @@
+//! Puts a library into the machine's memory, as the system's loader would: segments, relocations, thread-local data.
+//! Section headers are not looked at; they may be gone.
+
+use super::imports;
+use super::layout;
+use super::machine::Machine;
+use super::memory::Mapping;
+use crate::error::{Error, Result};
+use crate::image::{Image, Relocation, RelocationKind, SymbolKind};
+
+/// Imports that are left null: the code asks whether they are there.
+const ABSENT: &[&str] =
+    &["__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"];
+
+/// Loads a library. Its initialisers still have to run.
+///
+/// # Errors
+/// Those of the tables that the loader needs, relocations and exported symbols, and
+/// [`crate::error::ErrorKind::Limit`] for a library that claims more address space than there is.
+pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
+    map_segments(machine, image)?;
+    name_symbols(machine, image)?;
+    let thread_local = image.thread_local();
+    if let Some(block) = &thread_local {
+        let bytes = image.bytes_from(block.address, block.file_size).unwrap_or_default();
+        let below = layout::THREAD_POINTER.wrapping_sub(block.memory_size.next_multiple_of(block.alignment.max(1)));
+        machine.bus.memory.write_bytes(layout::TLS_BLOCK, bytes);
+        machine.bus.memory.write_bytes(below, bytes);
+    }
+    // the thread control block begins with its own address
+    machine.set_word(layout::THREAD_POINTER, layout::THREAD_POINTER);
+    machine.bus.memory.is_loading = true;
+    let block = thread_local.map_or(0, |b| b.memory_size.next_multiple_of(b.alignment.max(1)));
+    for relocation in image.relocations()? {
+        relocate(machine, relocation, block);
+    }
+    machine.bus.memory.is_loading = false;
+    machine.host.has_cow_strings = machine.imports.names().iter().any(|n| n.starts_with("_ZNSs"));
+    machine.host.has_cxx_tensors =
+        machine.imports.names().iter().any(|n| n.starts_with("_ZN2at") || n.contains("38alloc_tensors_by_stealing"));
+    imports::prepare_variables(machine);
+    machine.loaded.initializers = image.init_functions()?.iter().map(|f| bias(*f)).collect();
+    machine.set_budget();
+    Ok(())
+}
+
+/// An address of the file in the machine.
+fn bias(address: u64) -> u64 {
+    address.wrapping_add(layout::IMAGE)
+}
+
+fn map_segments<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
+    let mut end = layout::IMAGE;
+    for segment in image.segments() {
+        let last = segment.address.checked_add(segment.memory_size).filter(|last| *last < layout::IMAGE_BYTES);
+        let Some(last) = last else {
+            return Err(Error::limit("a segment lies beyond the address space that is modelled"));
+        };
+        end = end.max(bias(last));
+        let there = segment.file_size.min(segment.memory_size);
+        let there = there.min(image.region().len().saturating_sub(segment.file_offset));
+        let Some(bytes) = image.region().sub(segment.file_offset, there) else { continue };
+        machine.bus.memory.map(Mapping {
+            address: bias(segment.address),
+            memory_size: segment.memory_size,
+            bytes,
+            is_executable: segment.is_executable,
+        });
+        if segment.is_executable {
+            machine.loaded.executable_bytes = machine.loaded.executable_bytes.saturating_add(there);
+        }
+    }
+    machine.loaded.range = layout::IMAGE..end;
+    machine.loaded.file_bytes = image.region().len();
+    Ok(())
+}
+
+fn name_symbols(machine: &mut Machine<'_>, image: &Image<'_>) -> Result<()> {
+    let exports = image.exports()?;
+    for symbol in exports.iter().filter(|s| !s.is_absolute) {
+        machine.loaded.exports.insert(symbol.name.as_ref().to_owned(), bias(symbol.address));
+    }
+    // the table for debuggers is only good for names; a library without it works as well
+    for symbol in image.symbols().unwrap_or_default().iter().chain(exports) {
+        if matches!(symbol.kind, SymbolKind::Function | SymbolKind::IndirectFunction) {
+            machine.loaded.functions.insert(bias(symbol.address), symbol.name.as_ref().to_owned());
+        }
+    }
+    let at = |name: &str| machine.loaded.exports.get(name).copied();
+    if let (Some(start), Some(end)) = (at("_binary_constants_bin_start"), at("_binary_constants_bin_end")) {
+        machine.loaded.weights = start..end.max(start);
+    }
+    Ok(())
+}
+
+fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, thread_local_block: u64) {
+    let addend = relocation.addend as u64;
+    let symbol = |machine: &mut Machine<'_>| match &relocation.target {
+        Some(target) => match target.address {
+            Some(address) => bias(address),
+            None if target.is_weak && ABSENT.contains(&target.name) => 0,
+            None => machine.imports.address_of(target.name),
+        },
+        None => 0,
+    };
+    let thread_local = relocation.target.as_ref().and_then(|t| t.address).unwrap_or(0);
+    let value = match relocation.kind {
+        RelocationKind::Relative => bias(addend),
+        RelocationKind::Absolute | RelocationKind::GlobalData => symbol(machine).wrapping_add(addend),
+        RelocationKind::JumpSlot => symbol(machine),
+        // the resolver itself: what it returns would be the plainest implementation anyway
+        RelocationKind::IndirectRelative => bias(addend),
+        RelocationKind::TlsModule => 1,
+        RelocationKind::TlsOffset => thread_local.wrapping_add(addend),
+        RelocationKind::TlsPointerOffset => thread_local.wrapping_add(addend).wrapping_sub(thread_local_block),
+        RelocationKind::TlsDescriptor | RelocationKind::Copy | RelocationKind::Other(_) => {
+            let name = format!("relocation {:?}", relocation.kind);
+            *machine.imports.unknown.entry(name).or_insert(0) += 1;
+            return;
+        }
+    };
+    machine.bus.memory.write(bias(relocation.address), usize::from(relocation.size).min(8), value);
+}

@@ -1,0 +1,464 @@
+//! The closed machine: processor, memory, imports, and what was learned so far. The core loop is [`Machine::go`].
+
+use super::cpu::{Bus, Event, Processor, Registers, x86_64};
+use super::explore::Explorer;
+use super::imports::Imports;
+use super::layout;
+use super::memory::{AddressMap, Memory};
+use super::tensors::Tensors;
+use super::trace::Recorder;
+use super::value::{Expressions, Value};
+use crate::image::Architecture;
+use crate::limits;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Why a call did not return.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// the library threw, or ended itself
+    Throw(String),
+    /// the machine cannot go on
+    Stop(Stop),
+}
+
+/// Why the machine cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// the budget of instructions is spent
+    Budget,
+    /// more memory than the cap
+    Memory,
+    /// calls deeper than the cap
+    Depth,
+    /// more, or larger, expressions than the cap
+    Expressions,
+    /// code that writes into code
+    CodeWritten(u64),
+    /// a jump to what is no code
+    NotCode(u64),
+    /// an instruction that is not modelled
+    Instruction {
+        /// its name
+        name: String,
+        /// its address in the file
+        at: u64,
+        /// the function it is in, or the nearest known one
+        function: String,
+    },
+    /// a request that no real library makes
+    Unreasonable(String),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget => f.pad("the budget of instructions is spent"),
+            Self::Memory => f.pad("the library uses more memory than the cap"),
+            Self::Depth => write!(f, "calls are nested deeper than {}", limits::CALL_DEPTH),
+            Self::Expressions => f.pad("expressions over sizes grew beyond the cap"),
+            Self::CodeWritten(at) => write!(f, "the code at {at:#x} is written while it runs"),
+            Self::NotCode(at) => write!(f, "a jump to {at:#x}, where no code is"),
+            Self::Instruction { name, at, function } => {
+                write!(f, "instruction `{name}` at {at:#x} in {function} is not modelled")
+            }
+            Self::Unreasonable(what) => f.pad(what),
+        }
+    }
+}
+
+/// Result of an import handler: its integer result.
+pub type Answer = Result<Value, Exit>;
+/// An import handler. Arguments and results go through the machine.
+pub type Handler = fn(&mut Machine<'_>) -> Answer;
+
+/// What is known about the loaded library.
+#[derive(Default)]
+pub struct Loaded {
+    /// addresses in the machine that the library fills
+    pub range: std::ops::Range<u64>,
+    /// exported functions and variables, by name
+    pub exports: BTreeMap<String, u64>,
+    /// functions by address, for reports
+    pub functions: BTreeMap<u64, String>,
+    /// `_binary_constants_bin_start` to its end
+    pub weights: std::ops::Range<u64>,
+    /// initialisers, in order
+    pub initializers: Vec<u64>,
+    /// bytes of executable segments
+    pub executable_bytes: u64,
+    /// bytes of the file
+    pub file_bytes: u64,
+}
+
+/// The heap: blocks are never used twice.
+#[derive(Default)]
+pub struct Heap {
+    next: u64,
+    /// size of each block by its address
+    pub blocks: BTreeMap<u64, u64>,
+}
+
+/// The machine.
+pub struct Machine<'a> {
+    /// processor
+    pub cpu: Box<dyn Processor>,
+    /// memory, expressions, frames, budget
+    pub bus: Bus<'a>,
+    /// the library
+    pub loaded: Loaded,
+    /// bytes of the library's file, for code that maps itself
+    pub file: crate::source::Region<'a>,
+    /// imports and their handlers
+    pub imports: Imports,
+    /// heap
+    pub heap: Heap,
+    /// fake tensors
+    pub tensors: Tensors,
+    /// branches on symbols
+    pub explorer: Explorer,
+    /// what the library did
+    pub recorder: Recorder,
+    /// functions of the library that are answered by a handler
+    pub hooked: AddressMap<u64, Handler>,
+    /// name of the import that is being answered
+    pub import: String,
+    /// texts written to streams and exceptions since the last check
+    pub messages: Vec<String>,
+    /// texts in the heap, made once
+    literals: BTreeMap<String, u64>,
+    /// kernels that compute are stepped over
+    pub skips_kernels: bool,
+    kernels: AddressMap<u64, bool>,
+    /// state of the import handlers that need one
+    pub host: super::imports::Host,
+    budget: u64,
+}
+
+/// The processor for an architecture; `None` when there is none yet.
+pub fn processor_for(architecture: Architecture) -> Option<Box<dyn Processor>> {
+    match architecture {
+        Architecture::X86_64 => Some(Box::new(x86_64::X86_64::new())),
+        _ => None,
+    }
+}
+
+/// Instructions looked at to decide whether a function is a kernel.
+const SURVEY_INSTRUCTIONS: usize = 4_000;
+/// Where our calls begin on the stack.
+const STACK_START: u64 = layout::STACK.end - 0x4000;
+
+impl<'a> Machine<'a> {
+    /// A machine without a library; see `loader::load`.
+    pub fn new(cpu: Box<dyn Processor>, file: crate::source::Region<'a>) -> Self {
+        Self {
+            cpu,
+            bus: Bus {
+                memory: Memory::new(),
+                expressions: Expressions::new(),
+                frames: Vec::new(),
+                remaining: 0,
+                hooks: AddressMap::default(),
+            },
+            loaded: Loaded::default(),
+            file,
+            imports: Imports::default(),
+            heap: Heap { next: layout::HEAP.start, blocks: BTreeMap::new() },
+            tensors: Tensors::default(),
+            explorer: Explorer::default(),
+            recorder: Recorder::default(),
+            hooked: AddressMap::default(),
+            import: String::new(),
+            messages: Vec::new(),
+            literals: BTreeMap::new(),
+            skips_kernels: false,
+            kernels: AddressMap::default(),
+            host: super::imports::Host::default(),
+            budget: 0,
+        }
+    }
+
+    /// Sets the budget: linear in the executable bytes, because wide models have long constructors.
+    pub fn set_budget(&mut self) {
+        self.budget = limits::INSTRUCTIONS_BASE
+            .saturating_add(self.loaded.executable_bytes.saturating_mul(limits::INSTRUCTIONS_PER_BYTE))
+            .min(limits::INSTRUCTIONS);
+        self.bus.remaining = self.budget;
+    }
+    /// The budget as set.
+    pub fn budget(&self) -> u64 {
+        self.budget
+    }
+    /// Instructions spent, those that imports are charged with included.
+    pub fn spent(&self) -> u64 {
+        self.budget.saturating_sub(self.bus.remaining)
+    }
+    /// Charges an import's work: one instruction for each 16 bytes it touches.
+    pub fn charge(&mut self, bytes: u64) -> Result<(), Exit> {
+        self.bus.remaining = self.bus.remaining.saturating_sub(bytes / 16);
+        if self.bus.remaining == 0 { Err(Exit::Stop(Stop::Budget)) } else { Ok(()) }
+    }
+
+    /// The `n`-th integer argument of the import that is being answered.
+    pub fn argument(&mut self, n: usize) -> Value {
+        self.argument_of(n, 8)
+    }
+    /// The same for an argument of `len` bytes, whose upper part is undefined.
+    pub fn argument_of(&mut self, n: usize, len: usize) -> Value {
+        self.cpu.argument(&mut self.bus, n, len)
+    }
+    /// The same, only the bits.
+    pub fn arg(&mut self, n: usize) -> u64 {
+        self.argument(n).bits
+    }
+    /// The `n`-th declared argument of an import that returns a structure in memory.
+    pub fn arg_after_result(&mut self, n: usize) -> u64 {
+        let before = self.cpu.arguments_before_declared();
+        self.arg(n.saturating_add(before))
+    }
+    /// Reads a word.
+    pub fn word(&mut self, address: u64) -> u64 {
+        self.bus.load(address, 8).bits
+    }
+    /// Writes a word.
+    pub fn set_word(&mut self, address: u64, bits: u64) {
+        self.bus.memory.write(address, 8, bits);
+    }
+    /// The text at an address, as far as the longest name that we accept.
+    pub fn text(&mut self, address: u64) -> Vec<u8> {
+        self.bus.memory.cstr(address, limits::COPY_BYTES as usize)
+    }
+    /// Bytes at an address.
+    ///
+    /// # Errors
+    /// [`Stop::Unreasonable`] for more than [`limits::COPY_BYTES`].
+    pub fn bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Exit> {
+        if len > limits::COPY_BYTES {
+            return Err(Exit::Stop(Stop::Unreasonable(format!("a text of {len} bytes"))));
+        }
+        self.charge(len)?;
+        let mut bytes = vec![0; len as usize];
+        self.bus.memory.read_bytes(address, &mut bytes);
+        Ok(bytes)
+    }
+
+    /// A new block of the heap.
+    pub fn allocate(&mut self, size: u64) -> u64 {
+        let address = self.heap.next.saturating_add(31) & !15;
+        let address = if address.saturating_add(size) >= layout::HEAP.end { layout::HEAP.start + 16 } else { address };
+        self.heap.next = address.saturating_add(size.max(1)).saturating_add(16);
+        self.heap.blocks.insert(address, size);
+        address
+    }
+    /// A text in the heap; the same text is the same block.
+    pub fn literal(&mut self, text: &str) -> u64 {
+        if let Some(address) = self.literals.get(text) {
+            return *address;
+        }
+        let address = self.allocate(text.len() as u64 + 1);
+        self.bus.memory.write_bytes(address, text.as_bytes());
+        self.literals.insert(text.to_owned(), address);
+        address
+    }
+    /// True inside the library.
+    pub fn is_in_image(&self, address: u64) -> bool {
+        self.loaded.range.contains(&address)
+    }
+    /// An address of the machine as one of the file.
+    pub fn file_address(&self, address: u64) -> u64 {
+        address.wrapping_sub(layout::IMAGE)
+    }
+    /// A function's name for people.
+    pub fn function_name(&self, address: u64) -> String {
+        match self.loaded.functions.range(..=address).next_back() {
+            Some((start, name)) if *start == address => name.clone(),
+            Some((start, name)) if address - start < 0x1_0000 => format!("{name}+{:#x}", address - start),
+            _ => format!("{:#x}", self.file_address(address)),
+        }
+    }
+
+    /// Calls a function of the library and runs it to its end.
+    ///
+    /// # Errors
+    /// [`Exit`] when it does not return.
+    pub fn call(&mut self, function: u64, arguments: &[Value]) -> Answer {
+        self.bus.frames.clear();
+        self.cpu.set_stack_pointer(STACK_START);
+        self.cpu.set_arguments(&mut self.bus, arguments);
+        self.cpu.enter(&mut self.bus, function, layout::RETURN_TO_US);
+        self.go()
+    }
+
+    /// Runs to the return to us, going back to an earlier branch when the library throws.
+    fn go(&mut self) -> Answer {
+        loop {
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(result)) => return Ok(result),
+                Err(Exit::Throw(message)) => {
+                    if !self.back_to_open_branch() {
+                        return Err(Exit::Throw(message));
+                    }
+                }
+                Err(stop) => return Err(stop),
+            }
+        }
+    }
+
+    /// Runs to the next event and answers it; the result when the call that we made has returned.
+    pub fn step(&mut self) -> Result<Option<Value>, Exit> {
+        match self.cpu.run(&mut self.bus) {
+            Event::Outside(layout::RETURN_TO_US) => return Ok(Some(self.cpu.result())),
+            Event::Outside(pc) => self.outside(pc)?,
+            Event::Call { target, return_to } => self.enter(target, return_to)?,
+            Event::Branch { condition, at, taken, otherwise } => self.branch(condition, at, taken, otherwise)?,
+            Event::Trap(at) => {
+                return Err(Exit::Throw(format!("trap at {:#x}", self.file_address(at))));
+            }
+            Event::Unsupported { at, name, is_float } => self.unsupported(at, name, is_float)?,
+            Event::OutOfBudget => return Err(Exit::Stop(self.exhausted())),
+        }
+        Ok(None)
+    }
+
+    fn exhausted(&self) -> Stop {
+        match self.bus.memory.code_written {
+            Some(at) => Stop::CodeWritten(self.file_address(at)),
+            None if self.bus.memory.is_full => Stop::Memory,
+            None if self.bus.expressions.is_overgrown => Stop::Expressions,
+            None => Stop::Budget,
+        }
+    }
+
+    /// The program counter has left the library's code: an import, a hooked function, or nothing.
+    fn outside(&mut self, pc: u64) -> Result<(), Exit> {
+        let handler = match self.hooked.get(&pc).copied() {
+            Some(handler) => {
+                self.import = self.function_name(pc);
+                handler
+            }
+            None => {
+                let Some(name) = self.imports.name_at(pc) else {
+                    return Err(Exit::Stop(Stop::NotCode(self.file_address(pc))));
+                };
+                self.import = name.to_owned();
+                self.imports.handler(pc)
+            }
+        };
+        self.bus.remaining = self.bus.remaining.saturating_sub(8);
+        let result = handler(self)?;
+        self.cpu.set_result(result);
+        self.cpu.return_from_entry(&mut self.bus);
+        Ok(())
+    }
+
+    fn enter(&mut self, target: u64, return_to: u64) -> Result<(), Exit> {
+        if self.bus.frames.len() >= limits::CALL_DEPTH {
+            return Err(Exit::Stop(Stop::Depth));
+        }
+        if self.skips_kernels && self.is_kernel_call(target) {
+            self.cpu.enter(&mut self.bus, target, return_to);
+            self.record_kernel_call(target);
+            self.cpu.set_result(Value::ZERO);
+            self.cpu.return_from_entry(&mut self.bus);
+            return Ok(());
+        }
+        self.cpu.enter(&mut self.bus, target, return_to);
+        Ok(())
+    }
+
+    /// A function that nobody but a kernel's caller needs: named `cpp_…`, or handed tensor data and computing.
+    fn is_kernel_call(&mut self, target: u64) -> bool {
+        if self.is_named_kernel(target) {
+            return true;
+        }
+        let has_data = (0..self.cpu.register_arguments())
+            .any(|n| layout::TENSOR_DATA.contains(&self.cpu.argument(&mut self.bus, n, 8).bits));
+        has_data && self.computes(target)
+    }
+
+    fn is_named_kernel(&mut self, target: u64) -> bool {
+        let named = |m: &Self, at: u64| m.loaded.functions.get(&at).is_some_and(|name| name.starts_with("cpp_"));
+        if named(self, target) {
+            return true;
+        }
+        match self.cpu.stub_target(&mut self.bus, target) {
+            Some(to) => named(self, to) || self.imports.name_at(to).is_some_and(|name| name.starts_with("cpp_")),
+            None => false,
+        }
+    }
+
+    /// The function contains floating-point arithmetic or starts threads, and calls neither C++ nor shims.
+    fn computes(&mut self, function: u64) -> bool {
+        if let Some(known) = self.kernels.get(&function) {
+            return *known;
+        }
+        let mut target = function;
+        if let Some(to) = self.cpu.stub_target(&mut self.bus, function) {
+            if !self.is_in_image(to) {
+                self.kernels.insert(function, false);
+                return false;
+            }
+            target = to;
+        }
+        let survey = self.cpu.survey(&mut self.bus, target, SURVEY_INSTRUCTIONS);
+        let mut is_threaded = false;
+        let mut is_host = false;
+        for call in survey.calls {
+            let to = self.cpu.stub_target(&mut self.bus, call).unwrap_or(call);
+            let Some(name) = self.imports.name_at(to) else { continue };
+            is_threaded |= ["GOMP", "omp_", "__kmpc"].iter().any(|p| name.starts_with(p));
+            is_host |= ["aoti_", "cu", "_Z", "__cxa"].iter().any(|p| name.starts_with(p));
+        }
+        let is_kernel = !is_host && (survey.has_float_arithmetic || is_threaded);
+        self.kernels.insert(function, is_kernel);
+        is_kernel
+    }
+
+    /// A floating-point instruction means that a kernel was entered after all: its frame is left. Any other
+    /// instruction ends the run, because stepping over integer code would make facts wrong.
+    fn unsupported(&mut self, at: u64, name: String, is_float: bool) -> Result<(), Exit> {
+        if is_float
+            && self.skips_kernels
+            && self.bus.frames.len() > 1
+            && let Some(frame) = self.bus.frames.pop()
+        {
+            self.recorder.skip(self.loaded.functions.get(&frame.target).cloned(), self.file_address(frame.target));
+            self.cpu.abandon(&frame);
+            self.cpu.set_result(Value::ZERO);
+            return Ok(());
+        }
+        let function = self.bus.frames.last().map_or_else(|| self.function_name(at), |f| self.function_name(f.target));
+        Err(Exit::Stop(Stop::Instruction { name, at: self.file_address(at), function }))
+    }
+
+    /// Answers a function of the library by a handler.
+    pub fn hook(&mut self, address: u64, handler: Handler) {
+        self.bus.hooks.insert(address, ());
+        self.hooked.insert(address, handler);
+    }
+
+    /// Makes the C++ object behind an input's handle, for libraries that want one.
+    pub fn prepare_input(&mut self, id: super::tensors::TensorId) {
+        if self.host.has_cxx_tensors {
+            super::imports::make_tensor_impl(self, id);
+        }
+    }
+
+    /// Notes a kernel of the library that is stepped over. Called at its entry.
+    fn record_kernel_call(&mut self, target: u64) {
+        let target = match self.cpu.stub_target(&mut self.bus, target) {
+            Some(to) if self.is_in_image(to) => to,
+            _ => target,
+        };
+        let name = self.function_name(target);
+        let arguments = (0..self.cpu.register_arguments()).map(|n| self.argument(n)).collect();
+        let address = self.file_address(target);
+        self.recorder.add(super::trace::Record::Kernel { name, address, arguments });
+    }
+
+    /// Registers, for snapshots.
+    pub fn registers(&self) -> Registers {
+        self.cpu.save()
+    }
+}

@@ -1,0 +1,545 @@
+//! Sparse memory: pages that come from the file when first touched, shadows beside the bytes, and a log to undo writes.
+//!
+//! A page that is only read is a view of the file. Reads of what was never mapped give zeros.
+
+use super::value::{Expressions, Shadow, Value};
+use crate::limits;
+use crate::source::Region;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+const PAGE: usize = 4096;
+/// Bits of an address within its page.
+const OFFSET: u64 = PAGE as u64 - 1;
+/// Direct-mapped table of the pages used last.
+const RECENT: usize = 64;
+
+/// Addresses and small numbers need no strong hash; a hostile file can at most make its own run slow.
+#[derive(Default)]
+pub struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 29;
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.write_u64(n as u64);
+    }
+}
+
+/// A map keyed by addresses or small numbers.
+pub type AddressMap<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+
+/// A part of the file that is visible at an address.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapping<'a> {
+    /// first address
+    pub address: u64,
+    /// bytes in memory; what the file does not fill is zero
+    pub memory_size: u64,
+    /// bytes of the file
+    pub bytes: Region<'a>,
+    /// code: may be executed, may not be written
+    pub is_executable: bool,
+}
+
+enum Bytes<'a> {
+    View(&'a [u8; PAGE]),
+    Own(Box<[u8; PAGE]>),
+}
+
+struct Page<'a> {
+    bytes: Bytes<'a>,
+    /// one bit for each eight bytes that a shadow touches
+    shadowed: [u64; 8],
+    is_code: bool,
+}
+
+impl Page<'_> {
+    fn bytes(&self) -> &[u8; PAGE] {
+        match &self.bytes {
+            Bytes::View(bytes) => bytes,
+            Bytes::Own(bytes) => bytes,
+        }
+    }
+    fn is_shadowed(&self, offset: usize, len: usize) -> bool {
+        let (first, last) = (offset / 8, (offset + len.max(1) - 1) / 8);
+        (first..=last).any(|granule| self.shadowed.get(granule / 64).is_some_and(|w| w >> (granule % 64) & 1 != 0))
+    }
+}
+
+enum Undo {
+    /// up to eight bytes that were there
+    Word { address: u64, len: u8, old: u64 },
+    /// more bytes
+    Block { address: u64, old: Box<[u8]> },
+    /// the shadow that was there, if any
+    Shadow { address: u64, old: Option<(u8, Shadow)> },
+}
+
+/// The memory of the closed machine.
+pub struct Memory<'a> {
+    mappings: Vec<Mapping<'a>>,
+    pages: Vec<Page<'a>>,
+    index: AddressMap<u64, u32>,
+    recent: [(u64, u32); RECENT],
+    shadows: AddressMap<u64, (u8, Shadow)>,
+    log: Vec<Undo>,
+    log_blocks: usize,
+    is_logging: bool,
+    /// first write into code, for which the run ends
+    pub code_written: Option<u64>,
+    /// writes into code are still relocations
+    pub is_loading: bool,
+    /// the cap on pages was reached; further writes are lost and the run ends
+    pub is_full: bool,
+}
+
+impl<'a> Memory<'a> {
+    /// An empty memory.
+    pub fn new() -> Self {
+        Self {
+            mappings: Vec::new(),
+            pages: Vec::new(),
+            index: AddressMap::default(),
+            recent: [(u64::MAX, 0); RECENT],
+            shadows: AddressMap::default(),
+            log: Vec::new(),
+            log_blocks: 0,
+            is_logging: false,
+            code_written: None,
+            is_loading: false,
+            is_full: false,
+        }
+    }
+
+    /// Makes a part of the file visible; pages that exist already keep their content.
+    pub fn map(&mut self, mapping: Mapping<'a>) {
+        self.mappings.push(mapping);
+    }
+    /// True inside code.
+    pub fn is_executable(&self, address: u64) -> bool {
+        self.mappings
+            .iter()
+            .any(|m| m.is_executable && address.checked_sub(m.address).is_some_and(|d| d < m.memory_size))
+    }
+    fn load_page(&self, number: u64) -> Page<'a> {
+        let start = number.wrapping_mul(PAGE as u64);
+        let mut own: Option<Box<[u8; PAGE]>> = None;
+        let mut is_code = false;
+        for mapping in &self.mappings {
+            let end = mapping.address.saturating_add(mapping.bytes.len());
+            let (low, high) = (start.max(mapping.address), start.saturating_add(PAGE as u64).min(end));
+            is_code |= mapping.is_executable
+                && start < mapping.address.saturating_add(mapping.memory_size)
+                && mapping.address < start.saturating_add(PAGE as u64);
+            if low >= high {
+                continue;
+            }
+            let Some(bytes) = mapping.bytes.get(low - mapping.address, high - low) else { continue };
+            if own.is_none()
+                && let Ok(view) = <&[u8; PAGE]>::try_from(bytes)
+            {
+                return Page { bytes: Bytes::View(view), shadowed: [0; 8], is_code };
+            }
+            let page = own.get_or_insert_with(|| Box::new([0; PAGE]));
+            let at = usize::try_from(low - start).unwrap_or(0);
+            if let Some(part) = page.get_mut(at..at + bytes.len()) {
+                part.copy_from_slice(bytes);
+            }
+        }
+        let bytes = own.map_or(Bytes::View(&ZEROS), Bytes::Own);
+        Page { bytes, shadowed: [0; 8], is_code }
+    }
+
+    fn page_index(&mut self, address: u64) -> usize {
+        let number = address / PAGE as u64;
+        let slot = usize::try_from(number).unwrap_or(0) % RECENT;
+        if let Some((n, index)) = self.recent.get(slot)
+            && *n == number
+        {
+            return *index as usize;
+        }
+        let index = match self.index.get(&number) {
+            Some(index) => *index,
+            None => {
+                if self.pages.len() >= limits::INTERPRETED_PAGES {
+                    self.is_full = true;
+                    return usize::MAX;
+                }
+                let page = self.load_page(number);
+                let index = u32::try_from(self.pages.len()).unwrap_or(0);
+                self.pages.push(page);
+                self.index.insert(number, index);
+                index
+            }
+        };
+        if let Some(entry) = self.recent.get_mut(slot) {
+            *entry = (number, index);
+        }
+        index as usize
+    }
+
+    fn page(&mut self, address: u64) -> Option<&Page<'a>> {
+        let index = self.page_index(address);
+        self.pages.get(index)
+    }
+
+    fn page_to_write(&mut self, address: u64) -> Option<&mut Page<'a>> {
+        let index = self.page_index(address);
+        let page = self.pages.get_mut(index)?;
+        if page.is_code && !self.is_loading {
+            self.code_written.get_or_insert(address);
+            return None;
+        }
+        if let Bytes::View(view) = page.bytes {
+            page.bytes = Bytes::Own(Box::new(*view));
+        }
+        Some(page)
+    }
+
+    /// `len` bytes (at most 8) as a little-endian number, without looking at shadows.
+    pub fn read(&mut self, address: u64, len: usize) -> u64 {
+        let offset = (address & OFFSET) as usize;
+        let mut word = [0u8; 8];
+        if offset + 8 <= PAGE {
+            if let Some(bytes) = self.page(address).and_then(|p| p.bytes().get(offset..offset + 8)) {
+                word.copy_from_slice(bytes);
+            }
+        } else {
+            self.read_bytes(address, word.get_mut(..len.min(8)).unwrap_or_default());
+        }
+        u64::from_le_bytes(word) & mask(len)
+    }
+
+    /// Fills `into` from an address on.
+    pub fn read_bytes(&mut self, address: u64, into: &mut [u8]) {
+        let mut address = address;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let offset = (address & OFFSET) as usize;
+            let step = rest.len().min(PAGE - offset);
+            let (now, later) = rest.split_at_mut(step);
+            if let Some(bytes) = self.page(address).and_then(|p| p.bytes().get(offset..offset + step)) {
+                now.copy_from_slice(bytes);
+            }
+            address = address.wrapping_add(step as u64);
+            rest = later;
+        }
+    }
+
+    /// The value of `len` bytes (at most 8): where a shadow covers them, its value under the current assignment.
+    pub fn load(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Value {
+        let offset = (address & OFFSET) as usize;
+        let is_shadowed = self.page(address).is_some_and(|p| p.is_shadowed(offset, len.min(PAGE - offset)));
+        if is_shadowed
+            && let Some((_, shadow)) = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len)
+        {
+            return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
+        }
+        Value::new(self.read(address, len))
+    }
+
+    /// Writes the low `len` bytes (at most 8) of a value and its shadow.
+    pub fn store(&mut self, address: u64, len: usize, value: Value) {
+        self.write(address, len, value.bits);
+        if let Some(shadow) = value.shadow {
+            self.set_shadow(address, len, shadow);
+        }
+    }
+
+    /// Writes the low `len` bytes (at most 8) of a number; shadows there go.
+    pub fn write(&mut self, address: u64, len: usize, bits: u64) {
+        let offset = (address & OFFSET) as usize;
+        let word = bits.to_le_bytes();
+        let new = word.get(..len).unwrap_or_default();
+        if offset + len > PAGE {
+            self.write_bytes(address, new);
+            return;
+        }
+        let is_logging = self.is_logging;
+        let Some(page) = self.page_to_write(address) else { return };
+        let is_shadowed = page.is_shadowed(offset, len);
+        let Bytes::Own(bytes) = &mut page.bytes else { return };
+        let Some(place) = bytes.get_mut(offset..offset + len) else { return };
+        let mut old = [0u8; 8];
+        if let Some(part) = old.get_mut(..len) {
+            part.copy_from_slice(place);
+        }
+        place.copy_from_slice(new);
+        if is_logging {
+            self.log.push(Undo::Word { address, len: len as u8, old: u64::from_le_bytes(old) });
+            self.is_full |= self.log.len() > limits::UNDO_ENTRIES;
+        }
+        if is_shadowed {
+            self.clear_shadows(address, len);
+        }
+    }
+
+    /// Writes bytes; shadows there go.
+    pub fn write_bytes(&mut self, address: u64, new: &[u8]) {
+        let mut address = address;
+        let mut rest = new;
+        while !rest.is_empty() {
+            let offset = (address & OFFSET) as usize;
+            let (now, later) = rest.split_at(rest.len().min(PAGE - offset));
+            let is_logging = self.is_logging;
+            let mut old = None;
+            let mut is_shadowed = false;
+            if let Some(page) = self.page_to_write(address) {
+                is_shadowed = page.is_shadowed(offset, now.len());
+                if let Bytes::Own(bytes) = &mut page.bytes
+                    && let Some(place) = bytes.get_mut(offset..offset + now.len())
+                {
+                    if is_logging {
+                        old = Some(Box::<[u8]>::from(&*place));
+                    }
+                    place.copy_from_slice(now);
+                }
+            }
+            if let Some(old) = old {
+                self.log_blocks = self.log_blocks.saturating_add(old.len());
+                self.log.push(Undo::Block { address, old });
+            }
+            if is_shadowed {
+                self.clear_shadows(address, now.len());
+            }
+            address = address.wrapping_add(now.len() as u64);
+            rest = later;
+        }
+    }
+
+    fn mark(&mut self, address: u64, len: usize) {
+        for byte in [address, address.wrapping_add(len as u64).wrapping_sub(1)] {
+            let granule = (byte & OFFSET) as usize / 8;
+            let index = self.page_index(byte);
+            if let Some(word) = self.pages.get_mut(index).and_then(|p| p.shadowed.get_mut(granule / 64)) {
+                *word |= 1 << (granule % 64);
+            }
+        }
+    }
+
+    fn set_shadow(&mut self, address: u64, len: usize, shadow: Shadow) {
+        self.mark(address, len);
+        let old = self.shadows.insert(address, (len as u8, shadow));
+        if self.is_logging {
+            self.log.push(Undo::Shadow { address, old });
+        }
+    }
+
+    fn clear_shadows(&mut self, address: u64, len: usize) {
+        for before in 0..7u64 {
+            let start = address.wrapping_sub(7 - before);
+            let reach = 7 - before;
+            if self.shadows.get(&start).is_some_and(|(size, _)| u64::from(*size) > reach) {
+                self.drop_shadow(start);
+            }
+        }
+        for start in address..address.saturating_add(len as u64) {
+            if self.shadows.contains_key(&start) {
+                self.drop_shadow(start);
+            }
+        }
+        // granules that lie fully inside are free of shadows now
+        let mut granule = address.saturating_add(7) & !7;
+        while granule.saturating_add(8) <= address.saturating_add(len as u64) {
+            let index = self.page_index(granule);
+            let bit = (granule & OFFSET) as usize / 8;
+            if let Some(word) = self.pages.get_mut(index).and_then(|p| p.shadowed.get_mut(bit / 64)) {
+                *word &= !(1 << (bit % 64));
+            }
+            granule = granule.saturating_add(8);
+        }
+    }
+
+    fn drop_shadow(&mut self, address: u64) {
+        if let Some(old) = self.shadows.remove(&address)
+            && self.is_logging
+        {
+            self.log.push(Undo::Shadow { address, old: Some(old) });
+        }
+    }
+
+    /// Copies bytes with the shadows that lie fully inside.
+    pub fn copy(&mut self, to: u64, from: u64, len: usize) {
+        let mut buffer = vec![0; len];
+        self.read_bytes(from, &mut buffer);
+        let mut moved = Vec::new();
+        if !self.shadows.is_empty() {
+            let end = from.saturating_add(len as u64);
+            let mut at = from;
+            while at < end {
+                let offset = (at & OFFSET) as usize;
+                let step = (8 - offset % 8).min((end - at) as usize);
+                if self.page(at).is_some_and(|p| p.is_shadowed(offset, step)) {
+                    for start in at..at + step as u64 {
+                        if let Some((size, shadow)) = self.shadows.get(&start).copied()
+                            && start.saturating_add(u64::from(size)) <= end
+                        {
+                            moved.push((start - from, size, shadow));
+                        }
+                    }
+                }
+                at += step as u64;
+            }
+        }
+        self.write_bytes(to, &buffer);
+        for (offset, size, shadow) in moved {
+            self.set_shadow(to.wrapping_add(offset), usize::from(size), shadow);
+        }
+    }
+
+    /// Sets `len` bytes.
+    pub fn fill(&mut self, address: u64, byte: u8, len: usize) {
+        let chunk = [byte; 256];
+        let mut done = 0;
+        while done < len {
+            let step = (len - done).min(chunk.len());
+            self.write_bytes(address.wrapping_add(done as u64), chunk.get(..step).unwrap_or_default());
+            done += step;
+        }
+    }
+
+    /// The text at an address up to its NUL, at most `cap` bytes of it.
+    pub fn cstr(&mut self, address: u64, cap: usize) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut address = address;
+        while text.len() < cap {
+            let offset = (address & OFFSET) as usize;
+            let Some(bytes) = self.page(address).and_then(|p| p.bytes().get(offset..)) else { break };
+            let end = memchr::memchr(0, bytes);
+            text.extend_from_slice(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default());
+            if end.is_some() {
+                break;
+            }
+            address = address.wrapping_add(bytes.len() as u64);
+        }
+        text.truncate(cap);
+        text
+    }
+
+    /// Starts or stops the log. Stopping forgets it.
+    pub fn set_logging(&mut self, on: bool) {
+        self.is_logging = on;
+        if !on {
+            self.log.clear();
+            self.log_blocks = 0;
+        }
+    }
+    /// Bytes that the log holds.
+    pub fn log_bytes(&self) -> usize {
+        self.log.len().saturating_mul(size_of::<Undo>()).saturating_add(self.log_blocks)
+    }
+    /// Writes a value that stays when other writes are undone: what a tensor is does not change.
+    pub fn store_for_good(&mut self, address: u64, len: usize, value: Value) {
+        let was_logging = std::mem::replace(&mut self.is_logging, false);
+        self.store(address, len, value);
+        self.is_logging = was_logging;
+    }
+    /// A point to return to.
+    pub fn point(&self) -> usize {
+        self.log.len()
+    }
+    /// Undoes all writes since a point.
+    pub fn undo(&mut self, point: usize) {
+        let was_logging = std::mem::replace(&mut self.is_logging, false);
+        while self.log.len() > point {
+            match self.log.pop() {
+                Some(Undo::Word { address, len, old }) => {
+                    self.restore(address, old.to_le_bytes().get(..usize::from(len)).unwrap_or_default());
+                }
+                Some(Undo::Block { address, old }) => self.restore(address, &old),
+                Some(Undo::Shadow { address, old }) => {
+                    if let Some((len, shadow)) = old {
+                        self.set_shadow(address, usize::from(len), shadow);
+                    } else {
+                        self.shadows.remove(&address);
+                    }
+                }
+                None => break,
+            }
+        }
+        self.is_logging = was_logging;
+    }
+
+    /// Puts bytes back without touching shadows: these have their own entries in the log.
+    fn restore(&mut self, address: u64, old: &[u8]) {
+        let offset = (address & OFFSET) as usize;
+        if let Some(page) = self.page_to_write(address)
+            && let Bytes::Own(bytes) = &mut page.bytes
+            && let Some(place) = bytes.get_mut(offset..offset + old.len())
+        {
+            place.copy_from_slice(old);
+        }
+    }
+}
+
+impl Default for Memory<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+static ZEROS: [u8; PAGE] = [0; PAGE];
+
+/// The low `len` bytes.
+pub const fn mask(len: usize) -> u64 {
+    if len >= 8 { u64::MAX } else { (1u64 << (8 * len)) - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::value::Origin;
+    use super::*;
+
+    #[test]
+    fn shadows_follow_the_assignment_and_go_with_a_write() {
+        let mut expressions = Expressions::new();
+        let mut memory = Memory::new();
+        let size = expressions.symbol(Origin::FileSize, 13);
+        memory.store(0x5000, 8, Value { bits: 13, shadow: Some(size) });
+        assert_eq!(memory.load(&mut expressions, 0x5000, 4).bits, 13);
+        expressions.assign(size, 20);
+        assert_eq!(memory.load(&mut expressions, 0x5000, 8).bits, 20);
+        memory.write(0x5004, 1, 0);
+        assert_eq!(memory.load(&mut expressions, 0x5000, 8).shadow, None);
+    }
+
+    #[test]
+    fn undo_returns_bytes_and_shadows() {
+        let mut expressions = Expressions::new();
+        let mut memory = Memory::new();
+        let size = expressions.symbol(Origin::FileSize, 13);
+        memory.store(0xffc, 8, Value { bits: 13, shadow: Some(size) });
+        memory.set_logging(true);
+        let point = memory.point();
+        memory.write(0x1000, 4, 7);
+        memory.write_bytes(0xff0, &[1; 64]);
+        assert_eq!(memory.load(&mut expressions, 0xffc, 8).shadow, None);
+        memory.undo(point);
+        assert_eq!(memory.load(&mut expressions, 0xffc, 8), Value { bits: 13, shadow: Some(size) });
+        assert_eq!(memory.read(0xff0, 8), 0);
+    }
+
+    #[test]
+    fn copies_carry_shadows() {
+        let mut expressions = Expressions::new();
+        let mut memory = Memory::new();
+        let size = expressions.symbol(Origin::FileSize, 13);
+        memory.store(0x2008, 8, Value { bits: 13, shadow: Some(size) });
+        memory.copy(0x9ff8, 0x2000, 24);
+        assert_eq!(memory.load(&mut expressions, 0xa000, 8).shadow, Some(size));
+    }
+}

@@ -1,0 +1,149 @@
+//! What was seen, as facts: a visit becomes a testimony.
+
+mod inputs;
+mod kernels;
+mod outputs;
+mod plan;
+mod symbols;
+mod weights;
+
+use super::session::Visit;
+use super::trace::Trace;
+use crate::image::Image;
+use crate::model::{Checks, Constant, Device, DeviceKind, Evidence, Interface, Unknown, Witness};
+use symbols::Symbols;
+
+pub use weights::WeightsRelation;
+
+/// The environment variable of the input checks (aoti_runtime/model_base.h, 2.7+).
+const ENVIRONMENT: &str = "AOTI_RUNTIME_CHECK_INPUTS";
+
+/// Everything that a visit tells.
+pub struct Observed {
+    /// the testimony
+    pub interface: Interface,
+    /// what one run does
+    pub trace: Trace,
+    /// what the file of appended weights has to satisfy
+    pub weights: Vec<WeightsRelation>,
+}
+
+/// Turns a visit into a testimony.
+pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
+    let mut interface = Interface { witness: Some(Witness::Code), ..Interface::default() };
+    [interface.input_count, interface.output_count, interface.constant_count] = visit.counts;
+    [interface.in_spec, interface.out_spec] = visit.specs.clone();
+    let symbols = Symbols::of_run(visit);
+    interface.inputs = inputs::inputs(visit, &symbols, &mut interface);
+    interface.constants = constants(visit, image, &mut interface);
+    interface.outputs = outputs::outputs(visit, &symbols, &mut interface);
+    interface.has_lower_bounds = inputs::has_lower_bounds(&interface.inputs);
+    interface.kernels = kernels::kernels(visit, &symbols);
+    interface.operators = kernels::operators(visit, &symbols);
+    interface.checks = visit.has_run.then(|| checks(visit, &symbols));
+    interface.weights = weights::location(visit, image);
+    device(visit, &mut interface);
+    for (phase, reason) in &visit.failures {
+        interface.unknown.push(Unknown::new("", format!("reading the machine code, {phase}: {reason}")));
+    }
+    let trace = plan::trace(visit, &symbols, &interface);
+    let weights = weights::relations(visit);
+    Observed { interface, trace, weights }
+}
+
+fn checks(visit: &Visit<'_>, symbols: &Symbols) -> Checks {
+    let asks = visit.machine.host.asked_for_checks;
+    Checks {
+        compiled_in: asks || symbols.has_input_checks,
+        enabled_by: asks.then(|| ENVIRONMENT.to_owned()),
+        disabled_by: None,
+    }
+}
+
+/// The device that the container accepted, and what the library did with it.
+fn device(visit: &Visit<'_>, interface: &mut Interface) {
+    let said = |detail: String| Evidence::new(Witness::Code, detail);
+    if visit.container.is_none() {
+        interface.unknown.push(Unknown::new("device", "no model could be created from the code"));
+        return;
+    }
+    let mut kinds: Vec<DeviceKind> = Vec::new();
+    let mut note = |kind: &DeviceKind, evidence: Evidence| {
+        if !kinds.contains(kind) {
+            kinds.push(kind.clone());
+            interface.device_evidence.push(evidence);
+        }
+    };
+    if !visit.machine.host.functions.is_empty() {
+        let count = visit.machine.host.functions.len();
+        note(&visit.device, said(format!("loads {count} GPU kernels")));
+    }
+    for constant in &interface.constants {
+        if let Some(device) = &constant.device {
+            note(&device.kind, said(format!("constant on {device}")));
+        }
+    }
+    for (what, list) in [("input checked to be on", &interface.inputs), ("output on", &interface.outputs)] {
+        for device in list.iter().filter_map(|tensor| tensor.device.as_ref()) {
+            note(&device.kind, said(format!("{what} {device}")));
+        }
+    }
+    // a GPU speaks for itself; single tensors on the host do not make a CPU model
+    let kind = kinds.iter().find(|kind| **kind != DeviceKind::Cpu).or(kinds.first()).unwrap_or(&visit.device).clone();
+    interface.default_input_device = Some(kind.clone());
+    interface.device = Some(Device::new(kind));
+}
+
+/// The constants table: getters, the tensors made over the weights, and the table in memory.
+fn constants(visit: &mut Visit<'_>, image: &Image<'_>, interface: &mut Interface) -> Vec<Constant> {
+    let blobs = visit.machine.host.blobs.clone();
+    let mut rows = visit.constants.clone();
+    if visit.counts[2].is_none() && visit.container.is_some() {
+        // 2.2 has no getters for constants: there are as many as tensors were made for
+        rows.resize_with(blobs.len(), Default::default);
+        interface.constant_count = Some(blobs.len());
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<u64> = rows.iter().map(|row| row.name_at).collect();
+    let has_names = names.iter().all(|at| *at != 0);
+    let table = super::constants::find(&mut visit.machine, rows.len(), has_names.then_some(names.as_slice()));
+    let mut blob = blobs.into_iter();
+    let mut constants = Vec::new();
+    for (index, row) in rows.into_iter().enumerate() {
+        let mut constant = Constant {
+            index,
+            name: row.name,
+            fqn: row.fqn,
+            dtype: row.dtype,
+            shape: table.as_ref().and_then(|t| t.shapes.get(index).cloned()),
+            stride: table.as_ref().and_then(|t| t.strides.get(index).cloned()),
+            storage_offset: None,
+            size_bytes: row.size_bytes,
+            kind: row.kind,
+            folded: row.folded,
+            device: None,
+            is_opaque: false,
+            file_offset: None,
+        };
+        if constant.name.is_none() {
+            let at = table.as_ref().and_then(|t| t.names.get(index)).copied();
+            constant.name = at.and_then(|at| String::from_utf8(visit.machine.text(at)).ok());
+        }
+        // each tensor made at creation is one constant that has bytes, in table order
+        if constant.folded != Some(true)
+            && let Some((id, data)) = blob.next()
+        {
+            weights::describe(visit, image, &mut constant, id, data);
+        }
+        for (fact, is_missing) in [("shape", constant.shape.is_none()), ("dtype", constant.dtype.is_none())] {
+            if is_missing {
+                let reason = "the constants table was not found in memory";
+                interface.unknown.push(Unknown::new(format!("constants[{index}].{fact}"), reason));
+            }
+        }
+        constants.push(constant);
+    }
+    constants
+}

@@ -1,0 +1,342 @@
+//! One visit to a library: create, ask, run.
+
+use super::cpu::Processor;
+use super::explore::Mode;
+use super::imports::parse_device_string;
+use super::layout;
+use super::loader;
+use super::machine::{Exit, Machine, Stop, processor_for};
+use super::tensors::{Kind, TensorId, Tensors};
+use super::value::Value;
+use crate::error::{Error, ErrorKind, Result};
+use crate::image::Image;
+use crate::limits;
+use crate::model::{ConstantKind, DType, DeviceKind};
+
+/// Prefix of the container's functions.
+const CONTAINER: &str = "AOTInductorModelContainer";
+
+/// One constant, as the getters tell it.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// internal name
+    pub name: Option<String>,
+    /// address of the text that is the internal name
+    pub name_at: u64,
+    /// name for loading
+    pub fqn: Option<String>,
+    /// element type
+    pub dtype: Option<DType>,
+    /// computed at run time
+    pub folded: Option<bool>,
+    /// what it was in the module
+    pub kind: Option<ConstantKind>,
+    /// storage bytes
+    pub size_bytes: Option<u64>,
+}
+
+/// What a visit brought.
+pub struct Visit<'a> {
+    /// the machine as the visit left it
+    pub machine: Machine<'a>,
+    /// device that creation succeeded for
+    pub device: DeviceKind,
+    /// the container
+    pub container: Option<u64>,
+    /// numbers that the getters gave
+    pub counts: [Option<usize>; 3],
+    /// input names
+    pub input_names: Vec<Option<String>>,
+    /// output names
+    pub output_names: Vec<Option<String>>,
+    /// constants
+    pub constants: Vec<Row>,
+    /// input and output call spec
+    pub specs: [Option<String>; 2],
+    /// our input tensors
+    pub inputs: Vec<TensorId>,
+    /// output tensors after the run
+    pub outputs: Vec<Option<TensorId>>,
+    /// records of creation and getters, before those of the run
+    pub run_starts_at: usize,
+    /// constraints of creation, before those of the run
+    pub run_constraints_at: usize,
+    /// what went wrong: (phase, reason)
+    pub failures: Vec<(&'static str, String)>,
+    /// the run came to its end
+    pub has_run: bool,
+}
+
+/// Loads a library and creates its model.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] for a machine without a processor here, and the loader's.
+pub fn create<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Visit<'a>> {
+    let machine = load(image, hooks_device_parser)?;
+    let devices = likely_devices(&machine);
+    let mut visit = Visit {
+        machine,
+        device: devices.first().cloned().unwrap_or(DeviceKind::Cpu),
+        container: None,
+        counts: [None; 3],
+        input_names: Vec::new(),
+        output_names: Vec::new(),
+        constants: Vec::new(),
+        specs: [None, None],
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        run_starts_at: 0,
+        run_constraints_at: 0,
+        failures: Vec::new(),
+        has_run: false,
+    };
+    visit.initialize();
+    for (attempt, device) in devices.into_iter().enumerate() {
+        if attempt > 0 {
+            // the first attempt may have left half a container: start afresh
+            let spent = visit.machine.spent();
+            visit.machine = load(image, hooks_device_parser)?;
+            visit.machine.bus.remaining = visit.machine.bus.remaining.saturating_sub(spent);
+            visit.initialize();
+        }
+        visit.device = device.clone();
+        match visit.create_container(&device) {
+            Ok(container) => {
+                visit.container = Some(container);
+                visit.failures.clear();
+                break;
+            }
+            Err(Exit::Throw(message)) => {
+                visit.failures.push(("creation", format!("the library throws: {message}")));
+            }
+            Err(Exit::Stop(stop)) => {
+                visit.failures.push(("creation", stop.to_string()));
+                break;
+            }
+        }
+    }
+    Ok(visit)
+}
+
+fn load<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Machine<'a>> {
+    let Some(cpu) = processor_for(image.architecture()) else {
+        let what = format!("code for {} is not interpreted", image.architecture());
+        return Err(Error::new(ErrorKind::Unsupported, what));
+    };
+    let cpu: Box<dyn Processor> = cpu;
+    let mut machine = Machine::new(cpu, image.region());
+    loader::load(&mut machine, image)?;
+    if hooks_device_parser {
+        let parser = machine.loaded.exports.iter().find(|(name, _)| name.contains("16parse_device_strE"));
+        if let Some(address) = parser.map(|(_, address)| *address) {
+            machine.hook(address, parse_device_string);
+        }
+    }
+    Ok(machine)
+}
+
+/// Devices to try, the likeliest first (format reference 4.3).
+fn likely_devices(machine: &Machine<'_>) -> Vec<DeviceKind> {
+    let imports = |wanted: &[&str]| machine.imports.names().iter().any(|n| wanted.iter().any(|w| n.starts_with(w)));
+    let mut devices = Vec::new();
+    let rows: [(&[&str], DeviceKind); 3] = [
+        (
+            &["cudaMalloc", "cuLaunchKernel", "cuModuleLoad", "hipMalloc", "hipModule", "aoti_torch_cuda_"],
+            DeviceKind::Cuda,
+        ),
+        (&["_ZN4sycl", "zeModule", "aoti_torch_xpu_"], DeviceKind::Xpu),
+        (&["aoti_torch_mps_"], DeviceKind::Mps),
+    ];
+    for (names, device) in rows {
+        if imports(names) {
+            devices.push(device);
+        }
+    }
+    devices.push(DeviceKind::Cpu);
+    for device in [DeviceKind::Cuda, DeviceKind::Xpu, DeviceKind::Mps] {
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+    }
+    devices
+}
+
+impl Visit<'_> {
+    fn fail(&mut self, phase: &'static str, exit: Exit) {
+        let reason = match exit {
+            Exit::Throw(message) => format!("the library throws: {message}"),
+            Exit::Stop(stop) => stop.to_string(),
+        };
+        self.failures.push((phase, reason));
+    }
+
+    fn initialize(&mut self) {
+        for function in self.machine.loaded.initializers.clone() {
+            if function == layout::IMAGE || function == 0 {
+                continue;
+            }
+            if let Err(exit) = self.machine.call(function, &[Value::ZERO; 3]) {
+                let is_end = matches!(exit, Exit::Stop(Stop::Budget));
+                self.fail("initialisers", exit);
+                if is_end {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn export(&self, name: &str) -> Option<u64> {
+        self.machine.loaded.exports.get(name).copied()
+    }
+
+    fn create_container(&mut self, device: &DeviceKind) -> std::result::Result<u64, Exit> {
+        let number = device.aten().unwrap_or(0);
+        self.machine.tensors.device = number;
+        let slot = self.machine.allocate(16);
+        let one = Value::new(1);
+        // the cubin directory stays null: then the paths that the build wrote are used as they are
+        let (function, arguments) = match self.export(&format!("{CONTAINER}CreateWithDevice")) {
+            Some(function) => {
+                let name = Value::new(self.machine.literal(device.name()));
+                (function, vec![Value::new(slot), one, name, Value::ZERO])
+            }
+            None => {
+                let Some(function) = self.export(&format!("{CONTAINER}Create")) else {
+                    let message = "the library exports no AOTInductorModelContainerCreate".to_owned();
+                    return Err(Exit::Stop(Stop::Unreasonable(message)));
+                };
+                let is_cpu = Value::new(u64::from(*device == DeviceKind::Cpu));
+                (function, vec![Value::new(slot), one, is_cpu, Value::ZERO])
+            }
+        };
+        self.machine.set_mode(Mode::Explore);
+        let result = self.machine.call(function, &arguments);
+        self.machine.set_mode(Mode::Follow);
+        result?;
+        let container = self.machine.word(slot);
+        if container == 0 {
+            return Err(Exit::Throw("no container".to_owned()));
+        }
+        Ok(container)
+    }
+
+    /// Asks a getter for something of `len` bytes; `None` when it is not exported or fails.
+    fn ask(&mut self, name: &str, index: Option<usize>, len: usize) -> Option<u64> {
+        let function = self.export(&format!("{CONTAINER}{name}"))?;
+        let container = self.container?;
+        let slot = self.machine.allocate(16);
+        let mut arguments = vec![Value::new(container)];
+        arguments.extend(index.map(|n| Value::new(n as u64)));
+        arguments.push(Value::new(slot));
+        match self.machine.call(function, &arguments) {
+            Ok(code) if code.bits as u32 == 0 => Some(self.machine.bus.memory.read(slot, len)),
+            Ok(_) => None,
+            Err(exit) => {
+                self.fail("getters", exit);
+                None
+            }
+        }
+    }
+    fn ask_count(&mut self, name: &str) -> Option<usize> {
+        let count = usize::try_from(self.ask(name, None, 8)?).ok()?;
+        if count > limits::TENSORS {
+            self.failures.push(("getters", format!("{name} answers {count}, more than {}", limits::TENSORS)));
+            return None;
+        }
+        Some(count)
+    }
+    fn text(&mut self, at: u64) -> Option<String> {
+        if at == 0 {
+            return None;
+        }
+        String::from_utf8(self.machine.text(at)).ok()
+    }
+    fn ask_text(&mut self, name: &str, index: usize) -> Option<String> {
+        let at = self.ask(name, Some(index), 8)?;
+        self.text(at)
+    }
+
+    /// Asks all getters that are exported.
+    pub fn ask_all(&mut self) {
+        let names = ["GetNumInputs", "GetNumOutputs", "GetNumConstants"];
+        self.counts = names.map(|name| self.ask_count(name));
+        let [inputs, outputs, constants] = self.counts.map(Option::unwrap_or_default);
+        self.input_names = (0..inputs).map(|n| self.ask_text("GetInputName", n)).collect();
+        self.output_names = (0..outputs).map(|n| self.ask_text("GetOutputName", n)).collect();
+        self.ask_specs();
+        for n in 0..constants {
+            let name_at = self.ask("GetConstantName", Some(n), 8).unwrap_or(0);
+            let row = Row {
+                name: self.text(name_at),
+                name_at,
+                fqn: self.ask_text("GetConstantOriginalFQN", n),
+                dtype: self.ask("GetConstantDtype", Some(n), 4).and_then(|n| DType::from_aten(n as i32)),
+                folded: self.ask("GetConstantFromFolded", Some(n), 1).map(|b| b != 0),
+                kind: self.ask("GetConstantType", Some(n), 4).map(|n| ConstantKind::from_number(i64::from(n as i32))),
+                size_bytes: self.ask("GetConstantDataSize", Some(n), 8),
+            };
+            self.constants.push(row);
+            if self.machine.bus.remaining == 0 {
+                break;
+            }
+        }
+    }
+
+    fn ask_specs(&mut self) {
+        let Some((function, container)) = self.export(&format!("{CONTAINER}GetCallSpec")).zip(self.container) else {
+            return;
+        };
+        let slot = self.machine.allocate(16);
+        let arguments = [container, slot, slot + 8].map(Value::new);
+        match self.machine.call(function, &arguments) {
+            Ok(code) if code.bits as u32 == 0 => {
+                for (n, offset) in [0, 8].into_iter().enumerate() {
+                    let at = self.machine.word(slot + offset);
+                    let text = self.text(at);
+                    if let Some(spec) = self.specs.get_mut(n) {
+                        *spec = text;
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(exit) => self.fail("getters", exit),
+        }
+    }
+
+    /// Runs the model once on tensors of symbolic sizes, with the input checks on.
+    pub fn run(&mut self) {
+        let Some((function, container)) = self.export(&format!("{CONTAINER}Run")).zip(self.container) else { return };
+        let [inputs, outputs, _] = self.counts.map(Option::unwrap_or_default);
+        let machine = &mut self.machine;
+        let input_slots = machine.allocate(8 * inputs as u64 + 8);
+        let output_slots = machine.allocate(8 * outputs as u64 + 8);
+        self.inputs.clear();
+        for n in 0..inputs {
+            let id = machine.new_tensor(Kind::Input(n));
+            machine.set_word(input_slots + 8 * n as u64, Tensors::handle(id));
+            machine.prepare_input(id);
+            self.inputs.push(id);
+        }
+        self.run_starts_at = machine.recorder.point();
+        self.run_constraints_at = machine.explorer.constraints.len();
+        machine.messages.clear();
+        machine.skips_kernels = true;
+        let arguments =
+            [container, input_slots, inputs as u64, output_slots, outputs as u64, 0, layout::PROXY_EXECUTOR];
+        machine.set_mode(Mode::Explore);
+        let result = machine.call(function, &arguments.map(Value::new));
+        machine.set_mode(Mode::Follow);
+        machine.skips_kernels = false;
+        match result {
+            Ok(code) if code.bits as u32 == 0 => self.has_run = true,
+            Ok(code) => self.failures.push(("run", format!("it returned error {}", code.bits as u32))),
+            Err(exit) => self.fail("run", exit),
+        }
+        self.outputs = (0..outputs)
+            .map(|n| {
+                let handle = self.machine.word(output_slots + 8 * n as u64);
+                if handle == 0 { None } else { Some(self.machine.tensor_of(handle)) }
+            })
+            .collect();
+    }
+}

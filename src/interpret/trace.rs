@@ -1,0 +1,165 @@
+//! What a library did while it was interpreted, in order.
+
+use super::tensors::TensorId;
+use super::value::Value;
+use crate::limits;
+use crate::model::Expr;
+
+/// One thing that the library did, with values as the machine has them.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// a tensor came into being
+    Tensor(TensorId),
+    /// a handle was given back
+    Release(TensorId),
+    /// an operator of libtorch was called
+    Operator {
+        /// name of the shim
+        name: String,
+        /// its integer arguments
+        arguments: Vec<Value>,
+    },
+    /// an operator was called through the proxy executor
+    Custom {
+        /// index in the extern-node list
+        number: i64,
+        /// flattened integers
+        integers: Vec<Value>,
+        /// flattened tensors
+        tensors: Vec<TensorId>,
+    },
+    /// a GPU kernel was launched
+    Launch {
+        /// index in `Host::functions`
+        function: usize,
+        /// blocks
+        grid: [Value; 3],
+        /// threads per block
+        block: [Value; 3],
+        /// dynamic shared bytes
+        shared: Value,
+        /// arguments as the launch passes them
+        arguments: Vec<Value>,
+    },
+    /// a kernel of the library was called, and stepped over
+    Kernel {
+        /// symbol or address
+        name: String,
+        /// address in the file
+        address: u64,
+        /// integer arguments in registers
+        arguments: Vec<Value>,
+    },
+    /// device memory was allocated directly
+    DeviceBytes(Value),
+}
+
+/// Collects records.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    records: Vec<Record>,
+    /// functions left because of a floating-point instruction
+    pub skipped: Vec<(Option<String>, u64)>,
+    /// the cap was reached
+    pub is_cut: bool,
+}
+
+impl Recorder {
+    /// Adds a record.
+    pub fn add(&mut self, record: Record) {
+        if self.records.len() < limits::TRACE_ENTRIES {
+            self.records.push(record);
+        } else {
+            self.is_cut = true;
+        }
+    }
+    /// A function was left because it computes.
+    pub fn skip(&mut self, name: Option<String>, address: u64) {
+        if self.skipped.len() < limits::TRACE_ENTRIES {
+            self.skipped.push((name, address));
+        }
+    }
+    /// A point to return to.
+    pub fn point(&self) -> usize {
+        self.records.len()
+    }
+    /// Forgets what came after a point.
+    pub fn undo(&mut self, point: usize) {
+        self.records.truncate(point);
+    }
+    /// All so far.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+}
+
+/// One line of `show --trace`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Step {
+    /// a buffer
+    Allocate {
+        /// `buf3`, as this trace calls it
+        tensor: String,
+        /// sizes
+        shape: Vec<Option<Expr>>,
+        /// PyTorch's name of the element type
+        dtype: Option<String>,
+        /// PyTorch's name of the device
+        device: Option<String>,
+        /// bytes
+        bytes: Option<Expr>,
+    },
+    /// the last handle to a buffer was given back
+    Free {
+        /// its name
+        tensor: String,
+    },
+    /// an operator of libtorch
+    Operator {
+        /// name of the shim
+        name: String,
+        /// tensors among its arguments
+        tensors: Vec<String>,
+    },
+    /// a custom operator
+    CustomOperator {
+        /// index in the extern-node list
+        number: i64,
+        /// integers
+        integers: Vec<Option<Expr>>,
+        /// tensors
+        tensors: Vec<String>,
+    },
+    /// a kernel of the library
+    Kernel {
+        /// its name
+        name: String,
+        /// tensors and sizes
+        arguments: Vec<String>,
+    },
+    /// a GPU kernel
+    Launch {
+        /// its name
+        name: String,
+        /// blocks
+        grid: [Option<Expr>; 3],
+        /// threads per block
+        block: [Option<Expr>; 3],
+        /// dynamic shared memory
+        shared_bytes: Option<u64>,
+        /// tensors and sizes
+        arguments: Vec<String>,
+    },
+}
+
+/// What the model does in one run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Trace {
+    /// in order
+    pub steps: Vec<Step>,
+    /// bytes of constants on the model's device
+    pub constant_bytes: Option<u64>,
+    /// the list was cut at its cap
+    pub is_cut: bool,
+}
