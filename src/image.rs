@@ -7,7 +7,9 @@
 pub mod dating;
 pub mod device;
 mod elf;
+pub mod functions;
 pub mod imports;
+pub mod isa;
 mod macho;
 mod pe;
 pub mod requirements;

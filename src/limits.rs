@@ -101,3 +101,5 @@ pub const RELOCATIONS: usize = 1 << 22;
 pub const CASES: usize = 1_000_000;
 /// Bytes of a file of recorded input lists.
 pub const CASES_BYTES: u64 = 1 << 30;
+/// Functions named per instruction set extension; the rest of them is counted, not kept.
+pub const FUNCTIONS_PER_EXTENSION: usize = 8;

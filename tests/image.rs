@@ -267,3 +267,45 @@ fn weights_are_where_the_option_put_them() {
         }
     }
 }
+
+fn scanned(path: &Path) -> aoti_inspect::model::CpuIsa {
+    let bytes = source::open_file(path).unwrap();
+    let image = Image::open(Region::whole(&*bytes)).unwrap();
+    aoti_inspect::image::isa::scan(&image).unwrap()
+}
+
+#[test]
+fn instruction_sets_are_those_of_the_build() {
+    let has = |isa: &aoti_inspect::model::CpuIsa, word: &str| isa.used.as_ref().unwrap().iter().any(|u| u == word);
+    for path in models(b"\x7fELF") {
+        let isa = scanned(&path);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.contains("novec") || name.contains("aarch64") {
+            assert_eq!(isa.used.as_deref(), Some(&[][..]), "{name}: {:?}", isa.functions);
+        } else {
+            // all others were compiled with -march=native on AVX-512 hosts
+            assert!(has(&isa, "avx512f") && has(&isa, "avx"), "{name}: {:?}", isa.used);
+            assert!(isa.functions.iter().any(|f| !f.is_guarded && f.features.iter().any(|u| u == "avx512f")), "{name}");
+        }
+        for word in ["rdrand", "rdseed", "sse4a", "xop", "fma4", "amx_tile"] {
+            assert!(!has(&isa, word), "{name}: {word}");
+        }
+        if name.contains("staticlibstdcxx") {
+            let guarded = isa.functions.iter().filter(|f| f.is_guarded);
+            assert!(guarded.flat_map(|f| &f.features).any(|u| u == "rdrand"), "{:?}", isa.functions);
+        }
+    }
+}
+
+#[test]
+fn stripping_does_not_change_the_instruction_sets() {
+    let variant = |name: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus/variants");
+        folder.join(format!("2.15.0-cpu-mlp_dynamic-{name}.so"))
+    };
+    if variant("lld").exists() {
+        let whole = scanned(&variant("gcc-nodebug")).used;
+        assert_eq!(scanned(&variant("strip_unneeded")).used, whole);
+        assert_eq!(scanned(&variant("no_section_table")).used, whole);
+    }
+}

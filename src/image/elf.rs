@@ -3,6 +3,7 @@
 
 mod dynamic;
 mod relocation;
+mod unwind;
 
 use super::symbol::{
     Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, ThreadLocalBlock, text,
@@ -230,6 +231,11 @@ impl<'a> Elf<'a> {
         let mut needed = self.dynamic()?.needed(&self.file, problems);
         needed.executable_stack = Some(executable_stack);
         Ok(needed)
+    }
+
+    /// Start and size of every function that the unwinder knows.
+    pub(super) fn unwind_ranges(&self) -> Vec<(u64, u64)> {
+        unwind::ranges(&self.file)
     }
 
     pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Vec<u64> {

@@ -29,6 +29,7 @@ pub(super) struct MachO<'a> {
     symtab: Option<&'a macho::SymtabCommand<E>>,
     exports_trie: Option<&'a macho::LinkeditDataCommand<E>>,
     chained_fixups: Option<&'a macho::LinkeditDataCommand<E>>,
+    function_starts: Option<&'a macho::LinkeditDataCommand<E>>,
     dyld_info: Option<&'a macho::DyldInfoCommand<E>>,
 }
 
@@ -117,6 +118,7 @@ impl<'a> MachO<'a> {
             symtab: None,
             exports_trie: None,
             chained_fixups: None,
+            function_starts: None,
             dyld_info: None,
         };
         let mut problems = Vec::new();
@@ -134,6 +136,9 @@ impl<'a> MachO<'a> {
                 }
                 LoadCommandVariant::LinkeditData(data) if command.cmd() == macho::LC_DYLD_CHAINED_FIXUPS => {
                     this.chained_fixups = Some(data);
+                }
+                LoadCommandVariant::LinkeditData(data) if command.cmd() == macho::LC_FUNCTION_STARTS => {
+                    this.function_starts = Some(data);
                 }
                 LoadCommandVariant::Dylib(library) => {
                     // the ordinals of imports count these commands: an unreadable name keeps its place
@@ -412,6 +417,20 @@ impl<'a> MachO<'a> {
             fixups::opcodes(self, info, &mut all, problems)?;
         }
         Ok(all)
+    }
+
+    /// Starts from `LC_FUNCTION_STARTS`, which `strip` leaves in; sizes are not stated there.
+    pub(super) fn function_starts(&self) -> Vec<(u64, u64)> {
+        let base = self.base();
+        let command = self.function_starts;
+        let Some(mut starts) = command.and_then(|c| c.function_starts(self.endian, self.region, base).ok()) else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        while let (Ok(Some(start)), true) = (starts.next(), all.len() < limits::SYMBOLS) {
+            all.push((start, 0));
+        }
+        all
     }
 
     pub(super) fn needed(&self, _: &mut Vec<Problem>) -> Result<Needed<'a>> {

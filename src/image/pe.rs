@@ -307,6 +307,23 @@ impl<'a> Pe<'a> {
         Some(i64::from_le_bytes(bytes.try_into().ok()?))
     }
 
+    /// Start and size of each function of the exception directory (x86-64: 12 bytes a row, begin, end, unwind
+    /// data). A row whose unwind data is chained continues another function and is given apart.
+    pub(super) fn runtime_functions(&self) -> Vec<(u64, u64)> {
+        if architecture(self.headers.machine.get(LE).0) != Architecture::X86_64 {
+            return Vec::new();
+        }
+        let directory = self.directories.get(pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION);
+        let bytes = directory.and_then(|d| d.data(self.region, &self.table).ok()).unwrap_or_default();
+        let word = |row: &[u8], at: usize| row.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        let rows = bytes.chunks_exact(12).take(limits::SYMBOLS);
+        rows.filter_map(|row| {
+            let (begin, end) = (word(row, 0)?, word(row, 4)?);
+            Some((self.address(begin), u64::from(end.checked_sub(begin).filter(|n| *n > 0)?)))
+        })
+        .collect()
+    }
+
     pub(super) fn needed(&self, problems: &mut Vec<Problem>) -> Result<Needed<'a>> {
         let mut needed = Needed::default();
         let mut seen: HashMap<&'a str, ()> = HashMap::new();
