@@ -4,6 +4,8 @@
 //! proves beats what source, metadata and file names claim (design: "Principles" 2 and 3). What no witness states is
 //! unknown with a reason.
 
+mod call;
+mod claims;
 mod constants;
 mod device;
 mod identity;
@@ -17,6 +19,7 @@ mod witnesses;
 use crate::container::{Container, LookAlike};
 use crate::image::Image;
 use crate::model::{Artifact, Kind};
+use crate::{limits, metadata};
 
 /// When machine code is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +60,7 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
     if container.kind() == Kind::Library {
         recognise_library(container, &mut artifact);
     }
+    exported_program(container, &mut artifact);
     if artifact.error.is_some() {
         return artifact;
     }
@@ -76,8 +80,26 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
         }));
         artifact.models.push(drawn.model);
     }
+    if let Some(program) = &artifact.exported {
+        for model in &mut artifact.models {
+            call::labels(model.inputs.as_mut().map_or(&mut [], Vec::as_mut_slice), program);
+        }
+    }
     artifact.interface_id = identity::interface_id(&artifact.models);
     artifact
+}
+
+/// The first exported program of a mixed archive, or of an archive that holds nothing else.
+fn exported_program(container: &Container, artifact: &mut Artifact) {
+    let Some(member) = container.exported().next() else { return };
+    let name = member.file_name().trim_end_matches(".json");
+    let read = member.bytes(limits::JSON_BYTES).and_then(|text| {
+        metadata::exported_program::read(text, name, member.name()).map_err(|e| e.in_member(member.name()))
+    });
+    match read {
+        Ok(program) => artifact.exported = Some(program),
+        Err(error) => artifact.problems.push(claims::problem(&error, &member, "exported")),
+    }
 }
 
 /// A library is AOTInductor's when it exports the container interface (format reference, 1.1); else it is named for what

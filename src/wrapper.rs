@@ -7,7 +7,7 @@ mod blocks;
 pub mod checks;
 pub mod comments;
 pub mod constructor;
-pub mod dating;
+mod dating;
 pub mod expression;
 mod interface;
 mod kernels;
@@ -18,7 +18,7 @@ mod triton;
 
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::model::Kernel;
+use crate::model::{Dated, Kernel};
 use blocks::{Blocks, Kind};
 
 /// What a wrapper source says.
@@ -35,7 +35,7 @@ pub struct WrapperSource {
     /// build commands, each once
     pub commands: Vec<comments::BuildCommand>,
     /// features that narrow the torch release
-    pub dating: Vec<dating::Dated>,
+    pub dating: Vec<Dated>,
     /// word for the device in the first include (`aoti_include/cuda.h`, 2.7+)
     pub included_device: Option<String>,
     /// word for the device of kernels class or Triton text, and its line

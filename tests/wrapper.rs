@@ -187,7 +187,7 @@ fn differences(path: &Path, answer: &Value) -> Vec<String> {
         let minor = release.get(1).copied().unwrap_or_default();
         let fits = dated.min.is_none_or(|min| u32::from(min.minor) <= minor)
             && dated.max.is_none_or(|max| u32::from(max.minor) >= minor);
-        same(format!("dated by {}", dated.feature), fits.to_string(), "true".into());
+        same(format!("dated by {}", dated.evidence.detail), fits.to_string(), "true".into());
     }
     same(
         "weights".into(),

@@ -1,6 +1,7 @@
 //! Kernels with their files: present or not, what they hold, and files that nothing asks for.
 
 use crate::container::{Container, ModelFolder};
+use crate::image::Image;
 use crate::kernel;
 use crate::model::{Evidence, Kernel, KernelKind, Kind, Problem, Unknown, Witness};
 use std::collections::{BTreeSet, HashMap};
@@ -60,6 +61,35 @@ pub fn find_files(
         .filter(|member| !wanted.contains(member.file_name()))
         .map(|member| member.file_name().to_owned())
         .collect()
+}
+
+/// Reads the kernels inside the library (`aot_inductor.embed_kernel_binary`, 2.8+); those that no source or code names are
+/// added by their symbols.
+pub fn find_embedded(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems: &mut Vec<Problem>) {
+    // only such a library loads modules from memory
+    let loads_data = |name: &str| matches!(name, "cuModuleLoadData" | "hipModuleLoadData" | "zeModuleCreate");
+    if !image.imports().is_ok_and(|imports| imports.iter().any(|import| loads_data(import.name))) {
+        return;
+    }
+    let Ok(exports) = image.exports() else { return };
+    let symbols = exports.iter().map(|symbol| (symbol.name.as_ref(), symbol.address));
+    let found =
+        kernel::embedded::read_embedded(symbols, |address, len| image.region().sub(image.file_offset(address)?, len));
+    for embedded in found {
+        let index = kernels.iter().position(|k| k.name == embedded.kernel).unwrap_or_else(|| {
+            let mut added = Kernel::new(&embedded.kernel, KernelKind::Triton);
+            let detail = format!("symbol __{}_start", embedded.kernel);
+            added.evidence.push(Evidence::new(Witness::Exports, detail));
+            kernels.push(added);
+            kernels.len().saturating_sub(1)
+        });
+        let Some(kernel) = kernels.get_mut(index) else { continue };
+        kernel.present = Some(true);
+        match &embedded.file {
+            Ok(content) => kernel::describe(kernel, content),
+            Err(error) => problems.push(problem(&embedded.kernel, index, error)),
+        }
+    }
 }
 
 fn problem(file: &str, index: usize, error: &crate::error::Error) -> Problem {

@@ -3,17 +3,12 @@
 use super::device::{self, Statement};
 use super::library::{self, Library};
 use super::witnesses::{self, Source};
-use super::{Settings, constants, kernels, symbols, weigh};
-use crate::container::{Container, ModelFolder};
+use super::{Settings, call, claims, constants, kernels, symbols, weigh};
+use crate::container::{self, Container, ModelFolder};
 use crate::image::Image;
-use crate::image::dating::signs::Sign;
-use crate::image::dating::{Dating, Releases};
 use crate::model::{
     Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, TensorSpec, Unknown, Witness,
 };
-
-/// The release that had AOTInductor first, as the tables know it.
-const OLDEST: (u16, u16) = (2, 2);
 
 /// A model, and what could not be read of it. Facts are paths below the model.
 #[derive(Debug)]
@@ -36,7 +31,9 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let source = witnesses::source(container, folder, &mut problems);
     let (mut interface, mut conflicts, missing) = testimony(container, image.as_ref(), settings, source.as_ref());
 
-    let statements = device_statements(&interface, &library);
+    let claims = claims::metadata(container, folder, &mut problems);
+    conflicts.extend(claims.conflicts);
+    let statements = device_statements(&interface, &library, claims.device);
     let (device, mut device_evidence, device_conflicts) = device::settle(&statements);
     device_evidence.append(&mut library.device_evidence);
     conflicts.extend(device_conflicts);
@@ -48,12 +45,23 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         expect_device(input, device.as_ref());
     }
     let symbols = symbols::settle(&mut interface);
+    let baked_in = call::paths(&mut interface);
+    library.requires.custom_ops = claims::custom_ops(container, folder, &interface.operators, &mut problems);
+    library.requires.cpu_isa.declared = claims.cpu_isa;
 
     let mut unknown = std::mem::take(&mut interface.unknown);
     unknown.extend(library.unknown);
     let mut found_kernels = std::mem::take(&mut interface.kernels);
     let unused = kernels::find_files(container, folder, &mut found_kernels, &mut problems, &mut unknown);
-    date_by_source(&mut library.dating, source.as_ref());
+    if let Some(image) = &image {
+        kernels::find_embedded(image, &mut found_kernels, &mut problems);
+    }
+    let layout = container::dating::date(container, folder);
+    layout.into_iter().chain(claims.dating).for_each(|d| library.dating.narrow_by(d));
+    for mut dated in source.iter().flat_map(|s| s.read.dating.iter().cloned()) {
+        dated.evidence.member = source.as_ref().map(|s| s.member.clone());
+        library.dating.narrow_by(dated);
+    }
 
     let mut model = Model {
         name: folder.name.clone(),
@@ -62,7 +70,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         platform: library.platform,
         compiled_by: library.dating.finish(),
         inputs: listed(std::mem::take(&mut interface.inputs), interface.input_count),
-        baked_in: Vec::new(),
+        baked_in,
         outputs: listed(std::mem::take(&mut interface.outputs), interface.output_count),
         symbols,
         relations: std::mem::take(&mut interface.relations),
@@ -74,7 +82,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         requires: library.requires,
         capabilities: library.capabilities,
         checks: interface.checks.clone(),
-        metadata: Vec::new(),
+        metadata: claims.entries,
         library: member,
         conflicts,
     };
@@ -133,8 +141,8 @@ fn testimony(
     }
 }
 
-/// In order of trust: imports, then what source or code say.
-fn device_statements(interface: &Interface, library: &Library) -> Vec<Statement> {
+/// In order of trust: imports, what code or source say, metadata.
+fn device_statements(interface: &Interface, library: &Library, metadata: Vec<Statement>) -> Vec<Statement> {
     let mut statements: Vec<Statement> = library.device.iter().cloned().collect();
     if let Some(device) = &interface.device {
         let is_proof = matches!(interface.witness, Some(Witness::Code));
@@ -146,6 +154,7 @@ fn device_statements(interface: &Interface, library: &Library) -> Vec<Statement>
         });
         statements.push(Statement { device: device.clone(), evidence: first, is_proof });
     }
+    statements.extend(metadata);
     statements
 }
 
@@ -170,18 +179,6 @@ fn listed(tensors: Vec<TensorSpec>, count: Option<usize>) -> Option<Vec<TensorSp
 
 fn known_constants(interface: &Interface) -> Option<Vec<Constant>> {
     (interface.constant_count == Some(interface.constants.len())).then(|| interface.constants.clone())
-}
-
-/// Features of the source narrow the range that the library leaves.
-fn date_by_source(dating: &mut Dating, source: Option<&Source>) {
-    let Some(source) = source else { return };
-    for dated in &source.read.dating {
-        let first = dated.min.map_or(OLDEST, |min| (min.major, min.minor));
-        let releases = Releases::between(first, dated.max.map(|max| (max.major, max.minor)));
-        let mut evidence = Evidence::new(Witness::Source, dated.feature.clone()).in_member(&source.member);
-        evidence.line = dated.line;
-        dating.saw(&Sign { what: "", releases }, evidence);
-    }
 }
 
 /// Every `None` gets a reason.

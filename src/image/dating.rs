@@ -4,10 +4,10 @@
 //! release, and releases between two minor ones (nightlies) can carry signs of both: a sign that contradicts
 //! stronger ones is told, not used.
 
-pub mod signs;
+mod signs;
 
 use super::{Format, Image, SectionKind};
-use crate::model::{CompiledBy, Evidence, Release, Witness};
+use crate::model::{CompiledBy, Dated, Evidence, Release, Witness};
 use crate::target::release_tables::{self, NEWEST, RELEASES};
 use aho_corasick::AhoCorasick;
 use signs::Sign;
@@ -75,9 +75,11 @@ impl Default for Dating {
 }
 
 impl Dating {
-    /// Uses a sign that was seen in a package or source; `evidence` says where.
-    pub fn saw(&mut self, sign: &Sign, evidence: Evidence) {
-        self.narrow(sign.releases, evidence);
+    /// Uses what a package, its metadata or its source shows.
+    pub fn narrow_by(&mut self, dated: Dated) {
+        let first = dated.min.map_or((2, 0), |min| (min.major, min.minor));
+        let releases = Releases::between(first, dated.max.map(|max| (max.major, max.minor)));
+        self.narrow(releases, dated.evidence);
     }
 
     fn narrow(&mut self, releases: Releases, mut evidence: Evidence) {
@@ -278,13 +280,18 @@ fn first_word(text: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn layout() -> Dated {
+        let evidence = Evidence::new(Witness::Archive, "archive_version");
+        Dated { min: Some(Release::new(2, 8)), max: None, evidence }
+    }
+
     #[test]
     fn signs_intersect_and_contradictions_are_told() {
         let mut dating = Dating::default();
-        let evidence = |what: &str| Evidence::new(Witness::Archive, what);
-        dating.saw(&signs::ARCHIVE_VERSION, evidence("archive_version"));
-        dating.saw(&signs::MAYBE_OWNING_HANDLES, evidence("handles"));
-        dating.saw(&signs::FAST_MATH, evidence("set_fast_math"));
+        dating.narrow_by(layout());
+        for sign in [&signs::MAYBE_OWNING_HANDLES, &signs::FAST_MATH] {
+            dating.narrow(sign.releases, Evidence::new(Witness::Header, sign.what));
+        }
         let by = dating.finish();
         assert_eq!((by.torch_min, by.torch_max), (Some(Release::new(2, 8)), Some(Release::new(2, 14))));
         assert_eq!(by.evidence.len(), 3);
@@ -294,8 +301,8 @@ mod tests {
     #[test]
     fn an_open_end_is_no_maximum() {
         let mut dating = Dating::default();
-        dating.saw(&signs::ARCHIVE_VERSION, Evidence::new(Witness::Archive, "archive_version"));
-        dating.saw(&signs::RAII_HANDLES, Evidence::new(Witness::Header, "handles"));
+        dating.narrow_by(layout());
+        dating.narrow(signs::RAII_HANDLES.releases, Evidence::new(Witness::Header, "handles"));
         let by = dating.finish();
         assert_eq!((by.torch_min, by.torch_max), (Some(Release::new(2, 15)), None));
         let by = Dating::default().finish();

@@ -4,27 +4,14 @@ use super::WrapperSource;
 use super::checks::GateForm;
 use super::constructor::Form;
 use super::literal;
-use crate::model::Release;
-
-/// A feature that is there, and the releases that write it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dated {
-    /// what was seen
-    pub feature: String,
-    /// line it was seen in, from 1; `None` for the file as a whole
-    pub line: Option<usize>,
-    /// lowest release that writes it
-    pub min: Option<Release>,
-    /// highest release that writes it
-    pub max: Option<Release>,
-}
+use crate::model::{Dated, Evidence, Release, Witness};
 
 /// Lowest and highest minor release of torch 2; 0 and 99 are open ends.
 type Range = (u16, u16);
 const OPEN: u16 = 99;
 
 /// Forms met while reading statements (names as in `run` and `kernels`).
-const FORMS: [(&str, Range); 12] = [
+const FORMS: [(&str, Range); 13] = [
     ("assert_size_stride", (13, OPEN)),
     ("assert_size_stride with dtype", (14, OPEN)),
     ("assert_alignment", (15, OPEN)),
@@ -35,31 +22,33 @@ const FORMS: [(&str, Range); 12] = [
     ("global_scratch", (7, OPEN)),
     ("profile_scratch", (9, OPEN)),
     ("loaded_modules_", (13, OPEN)),
+    ("dependent launch argument", (15, OPEN)),
     ("aligned to 16 bytes", (6, 6)),
     ("compiled as aligned", (7, OPEN)),
 ];
 
 /// Texts of the generated part.
-const TEXTS: [(&[u8], Range); 7] = [
+const TEXTS: [(&[u8], Range); 10] = [
     (b"throw std::runtime_error(std::move(ss).str())", (13, OPEN)),
     (b"throw std::runtime_error(ss.str())", (4, 12)),
     (b"AOTI_NOINLINE static void check_input_", (8, OPEN)),
     (b"alloc_tensors_by_stealing_from_handles(", (2, 5)),
     (b"].device_type = cached_torch_device_type_", (11, OPEN)),
     (b"].type = static_cast<int32_t>(torch::aot_inductor::ConstantType", (6, OPEN)),
-    (b"ConstantType::", (6, OPEN)),
+    (b"].original_fqn = ", (3, OPEN)),
+    (b"].dtype = cached_torch_dtype_", (11, OPEN)),
+    (b"async_compile.triton('", (8, OPEN)),
+    (b"\", \"triton_\", ", (2, 5)),
 ];
 
 /// All features of `source` that date it; `generated` is the text behind the pasted interface.
 pub fn features(source: &WrapperSource, generated: &str) -> Vec<Dated> {
     let mut found = Vec::new();
     let mut add = |feature: &str, line: Option<usize>, (min, max): Range| {
-        found.push(Dated {
-            feature: feature.to_owned(),
-            line,
-            min: (min > 0).then(|| Release::new(2, min)),
-            max: (max < OPEN).then(|| Release::new(2, max)),
-        });
+        let mut evidence = Evidence::new(Witness::Source, feature);
+        evidence.line = line;
+        let (min, max) = ((min > 0).then(|| Release::new(2, min)), (max < OPEN).then(|| Release::new(2, max)));
+        found.push(Dated { min, max, evidence });
     };
     let constructor = &source.constructor;
     let (form, range) = match constructor.form {
@@ -101,8 +90,9 @@ pub fn features(source: &WrapperSource, generated: &str) -> Vec<Dated> {
         if command.macros.iter().any(|m| m == "TORCH_INDUCTOR_PRECOMPILE_HEADERS") {
             add("macro TORCH_INDUCTOR_PRECOMPILE_HEADERS", line, (12, OPEN));
         }
-        if command.code_flags.iter().any(|f| f == "-fno-omit-frame-pointer") {
-            add("flag -fno-omit-frame-pointer", line, (13, OPEN));
+        for flag in ["-fno-omit-frame-pointer", "-g1"].into_iter().filter(|f| command.code_flags.iter().any(|g| g == f))
+        {
+            add(&format!("flag {flag}"), line, (13, OPEN));
         }
     }
     if source.symbols_are_counted() {
