@@ -157,6 +157,25 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
     }
 }
 
+/// Judges one artefact for several targets; findings name theirs, and the worst verdict is the artefact's.
+pub fn verify_targets(artifact: &Artifact, configs: &[LoadConfig], policy: &Policy) -> ArtifactReport {
+    let mut reports = configs.iter().map(|config| verify_artifact(artifact, config, policy));
+    let Some(mut merged) = reports.next() else { return verify_artifact(artifact, &LoadConfig::default(), policy) };
+    for report in reports {
+        merged.findings.extend(report.findings);
+        merged.targets.extend(report.targets);
+        // a topic is open only when no target asks it
+        merged.not_asked.retain(|topic| report.not_asked.contains(topic));
+        let new = report.not_knowable.into_iter().filter(|topic| !merged.not_knowable.contains(topic));
+        merged.not_knowable.extend(new.collect::<Vec<_>>());
+        merged.cases = merged.cases.or(report.cases);
+    }
+    if merged.error.is_none() {
+        merged.verdict = verdict(&merged.findings);
+    }
+    merged
+}
+
 /// Unreadable before failed before unknown before passed.
 fn verdict(findings: &[Finding]) -> Verdict {
     let damaged = |f: &Finding| f.code == damage::DAMAGED && f.level == Level::Deny && f.outcome == Outcome::Fail;

@@ -3,13 +3,13 @@
 use super::TextOptions;
 use super::table::write_parts;
 use crate::model::{DeviceKind, Model, Release};
-use crate::target::gpu::common_gpus;
+use crate::target::gpu::{CommonGpus, common_gpus};
 use std::io::{Result, Write};
 
 /// Writes the needs of one model.
 pub fn write_needs(model: &Model, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
     let mut parts = vec![torch_text(model)];
-    parts.extend(gpu_text(model));
+    parts.extend(gpu_text(model, options));
     parts.extend(cpu_text(model));
     let requires = &model.requires;
     for (name, version) in [("glibc", &requires.glibc), ("GLIBCXX", &requires.glibcxx)] {
@@ -45,15 +45,42 @@ fn torch_text(model: &Model) -> String {
 const OLDEST: Release = Release::new(2, 2);
 
 /// Targets of the kernels, each once, and the common GPUs that run them all.
-fn gpu_text(model: &Model) -> Option<String> {
+fn gpu_text(model: &Model, options: &TextOptions) -> Option<String> {
     let mut archs: Vec<String> = Vec::new();
     for arch in model.kernels.iter().flat_map(|k| &k.archs).map(ToString::to_string) {
         if !archs.contains(&arch) {
             archs.push(arch);
         }
     }
-    let common = common_gpus(&model.kernels).map(|common| format!(" ({common})")).unwrap_or_default();
-    (!archs.is_empty()).then(|| format!("a GPU for {}{common}", archs.join(", ")))
+    let common = common_gpus(&model.kernels).map(|common| format!(" ({})", common_text(&common, options)));
+    (!archs.is_empty()).then(|| format!("a GPU for {}{}", archs.join(", "), common.unwrap_or_default()))
+}
+
+/// GPUs named per verdict on the first screen.
+const GPUS_NAMED: usize = 5;
+
+fn common_text(common: &CommonGpus, options: &TextOptions) -> String {
+    if options.shows_all || options.is_verbose {
+        return common.to_string();
+    }
+    let short = |list: &[&'static str]| {
+        let mut names = list.iter().take(GPUS_NAMED).copied().collect::<Vec<_>>().join(", ");
+        if list.len() > GPUS_NAMED {
+            names.push_str(&format!(" and {} more", list.len() - GPUS_NAMED));
+        }
+        names
+    };
+    [
+        ("runs on", &common.runs),
+        ("after compilation by the driver on", &common.runs_after_jit),
+        ("not on", &common.does_not),
+        ("not known for", &common.unknown),
+    ]
+    .iter()
+    .filter(|(_, list)| !list.is_empty())
+    .map(|(words, list)| format!("{words} {}", short(list)))
+    .collect::<Vec<_>>()
+    .join("; ")
 }
 
 fn cpu_text(model: &Model) -> Option<String> {

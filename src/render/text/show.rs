@@ -60,6 +60,7 @@ fn render_model(
 ) -> Result<()> {
     if ["device", "platform", "compiled_by", "weights"].iter().any(|s| options.wants(s)) {
         write_parts(&summary(model), options.width, out)?;
+        writeln!(out)?;
     }
     let why = |fact: &str| {
         let fact = format!("models[{index}].{fact}");

@@ -1,0 +1,88 @@
+//! From the paths that a person gives to artefacts, several at a time; one bad file never stops the others.
+
+use super::CliError;
+use crate::error::Error;
+use crate::model::{Artifact, Kind};
+use crate::{Settings, assemble, container, limits, source};
+use rayon::prelude::*;
+use std::path::{Path, PathBuf};
+
+/// What is read for a person, in the order given.
+pub struct Opened {
+    /// one entry per artefact; those that cannot be read say so in `error`
+    pub artifacts: Vec<Artifact>,
+    /// remarks for standard error
+    pub remarks: Vec<String>,
+}
+
+/// Opens files, folders (walked) and `-`.
+pub fn open(paths: &[PathBuf], settings: &Settings) -> Result<Opened, CliError> {
+    let mut remarks = Vec::new();
+    let mut files: Vec<(PathBuf, bool)> = Vec::new();
+    for path in paths {
+        if path.is_dir() && container::open(path).is_err() {
+            walk(path, &mut files, &mut remarks)?;
+        } else {
+            files.push((path.clone(), true));
+        }
+        if files.len() > limits::MEMBERS {
+            return Err(CliError::usage(format!("more than {} files", limits::MEMBERS)));
+        }
+    }
+    let read: Vec<Option<Artifact>> = files
+        .par_iter()
+        .map(|(path, is_named)| {
+            let artifact = read(path, settings);
+            // what a walk meets and is no artefact of ours is only counted
+            let is_ours = *is_named || artifact.kind.is_aoti() || path.extension().is_some_and(|e| e == "pt2");
+            is_ours.then_some(artifact)
+        })
+        .collect();
+    let others = read.iter().filter(|a| a.is_none()).count();
+    if others > 0 {
+        remarks.push(format!("{others} libraries that are no AOTInductor artefacts were left out"));
+    }
+    Ok(Opened { artifacts: read.into_iter().flatten().collect(), remarks })
+}
+
+fn walk(folder: &Path, files: &mut Vec<(PathBuf, bool)>, remarks: &mut Vec<String>) -> Result<(), CliError> {
+    let found = container::walk(folder).map_err(|e| CliError::Io(format!("{}: {e}", folder.display())))?;
+    if found.candidates.is_empty() {
+        remarks.push(format!("{}: no artefact in it ({} other files)", folder.display(), found.other_files));
+    } else if found.other_files > 0 {
+        remarks.push(format!("{}: {} other files were left out", folder.display(), found.other_files));
+    }
+    remarks.extend(found.skipped);
+    files.extend(found.candidates.into_iter().map(|path| (path, false)));
+    Ok(())
+}
+
+fn read(path: &Path, settings: &Settings) -> Artifact {
+    let shown = path.display().to_string();
+    let opened = if path == Path::new("-") {
+        source::read_stream(std::io::stdin().lock()).map(|bytes| container::open_bytes(bytes, None))
+    } else {
+        container::open(path)
+    };
+    match opened {
+        Ok(container) => assemble::assemble(&shown, &container, settings),
+        Err(error) => unreadable(&shown, &error),
+    }
+}
+
+/// A file that could not even be opened.
+fn unreadable(path: &str, error: &Error) -> Artifact {
+    Artifact {
+        path: path.to_owned(),
+        kind: Kind::Unknown,
+        size_bytes: 0,
+        interface_id: None,
+        sha256: None,
+        archive: None,
+        error: Some(error.to_string()),
+        models: Vec::new(),
+        exported: None,
+        unknown: Vec::new(),
+        problems: Vec::new(),
+    }
+}

@@ -1,0 +1,45 @@
+//! `show`: what files are.
+
+use super::arguments::{OutputArgs, ShowArgs};
+use super::{CliError, open};
+use crate::render::json::FACTS;
+use crate::render::text;
+use crate::report::Exit;
+use crate::target::UsageError;
+use crate::{CodeReading, Settings};
+
+/// Exit 3 when one of the files is no readable artefact.
+pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
+    for fact in &args.only {
+        if !FACTS.contains(&fact.as_str()) {
+            return Err(UsageError::unknown_word("--only", fact, FACTS).into());
+        }
+    }
+    if args.files.artifacts.is_empty() {
+        return Err(CliError::usage("no ARTIFACT is given: aoti-inspect model.pt2"));
+    }
+    let settings = Settings { code: code_reading(args.files.no_interpret, args.deep), ..Settings::default() };
+    let out = output.open()?;
+    let opened = open::open(&args.files.artifacts, &settings)?;
+    super::verify::remark(&opened.remarks);
+    let exit = if opened.artifacts.iter().any(|a| a.error.is_some()) || opened.artifacts.is_empty() {
+        Exit::Unreadable
+    } else {
+        Exit::Holds
+    };
+    if args.call {
+        out.write_each(|_, out| opened.artifacts.iter().try_for_each(|a| text::render_call(a, out)))?;
+        return Ok(exit);
+    }
+    let options = text::TextOptions { shows_all: args.all, only: args.only.clone(), ..output.text_options() };
+    output.write_show(&opened.artifacts, &options, out)?;
+    Ok(exit)
+}
+
+fn code_reading(is_off: bool, is_deep: bool) -> CodeReading {
+    match (is_off, is_deep) {
+        (true, _) => CodeReading::Never,
+        (false, true) => CodeReading::Always,
+        (false, false) => CodeReading::WhenNeeded,
+    }
+}

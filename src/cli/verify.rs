@@ -1,0 +1,151 @@
+//! `verify`: compare artefacts with how they are going to be loaded.
+
+use super::arguments::{OutputArgs, VerifyArgs};
+use super::{CliError, open};
+use crate::checks::{self, Policy};
+use crate::model::Artifact;
+use crate::report::{Exit, Report};
+use crate::target::{LoadConfig, UsageError, Which};
+use crate::{CodeReading, Settings};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The exit code is the worst verdict.
+pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
+    let policy = policy(args)?;
+    let configs = args.load.configs()?;
+    for config in &configs {
+        require(&args.require, config)?;
+    }
+    let paths = if args.files.artifacts.is_empty() { vec![only_artifact()?] } else { args.files.artifacts.clone() };
+    let settings = Settings {
+        code: if args.files.no_interpret { CodeReading::Never } else { CodeReading::Always },
+        scans_instructions: configs.iter().any(|c| c.cpu.is_some()),
+    };
+    let out = output.open()?;
+    let opened = open::open(&paths, &settings)?;
+    remark(&opened.remarks);
+    for config in &configs {
+        check_use(config, &opened.artifacts)?;
+    }
+    let artifacts =
+        opened.artifacts.iter().map(|artifact| checks::verify_targets(artifact, &configs, &policy)).collect();
+    let report = Report { command: "verify".to_owned(), artifacts };
+    output.write_report(&report, out)?;
+    Ok(if report.artifacts.is_empty() { Exit::Unreadable } else { report.exit() })
+}
+
+/// Remarks are no part of the report.
+pub fn remark(remarks: &[String]) {
+    let mut stderr = anstream::stderr();
+    for remark in remarks {
+        let _ = writeln!(stderr, "note: {}", crate::render::escape::plain(remark));
+    }
+}
+
+fn policy(args: &VerifyArgs) -> Result<Policy, CliError> {
+    let mut policy = Policy::default();
+    for code in &args.allow_unknown {
+        if code.is_empty() {
+            policy.allow_all_unknown = true;
+        } else if checks::codes::find(code).is_some() {
+            policy.allow_unknown.push(code.clone());
+        } else {
+            let valid: Vec<&str> = checks::codes::all().map(|code| code.id).collect();
+            return Err(UsageError::unknown_word("code", code, &valid).within("--allow-unknown").into());
+        }
+    }
+    Ok(policy)
+}
+
+/// A topic of `--require` and how to tell that it is asked.
+type Topic = (&'static str, fn(&LoadConfig) -> bool);
+
+/// Topics of `--require`.
+const TOPICS: &[Topic] = &[
+    ("device", |c| c.device.is_some()),
+    ("inputs", |c| !c.inputs.is_empty() || !c.cases.is_empty()),
+    ("model", |c| c.model.is_some()),
+    ("gpu", |c| !c.gpus.is_empty()),
+    ("driver", |c| c.driver.is_some()),
+    ("gpu-memory", |c| c.gpu_memory_bytes.is_some()),
+    ("cpu", |c| c.cpu.is_some()),
+    ("torch", |c| c.torch.is_some() || c.libtorch.is_some()),
+    ("libtorch", |c| c.libtorch.is_some()),
+    ("loader", |c| c.loader.is_some()),
+    ("platform", |c| c.platform.is_some()),
+    ("glibc", |c| c.glibc.is_some()),
+    ("libstdcxx", |c| c.libstdcxx.is_some()),
+    ("page-size", |c| c.page_size_bytes.is_some()),
+    ("weights", |c| !c.weights.is_empty()),
+    ("metadata", |c| !c.metadata.is_empty()),
+    ("exported", |c| c.exported.is_some()),
+    ("ops", |c| !c.ops.is_empty() || !c.op_libraries.is_empty()),
+];
+
+fn require(topics: &[String], config: &LoadConfig) -> Result<(), CliError> {
+    for topic in topics {
+        let Some((_, is_asked)) = TOPICS.iter().find(|(name, _)| name == topic) else {
+            let valid: Vec<&str> = TOPICS.iter().map(|(name, _)| *name).collect();
+            return Err(UsageError::unknown_word("topic", topic, &valid).within("--require").into());
+        };
+        if !is_asked(config) {
+            let target = config.name.as_ref().map(|name| format!(" for target {name}")).unwrap_or_default();
+            return Err(CliError::usage(format!("--require {topic}: it is not asked{target}; give --{topic}")));
+        }
+    }
+    Ok(())
+}
+
+/// Wrong use that shows only with the artefacts at hand: names of inputs, and which of several models is meant.
+fn check_use(config: &LoadConfig, artifacts: &[Artifact]) -> Result<(), CliError> {
+    let asks_inputs = !config.inputs.is_empty() || !config.cases.is_empty();
+    for artifact in artifacts {
+        let names: Vec<&str> = artifact.models.iter().map(|m| m.name.as_str()).collect();
+        if asks_inputs && names.len() > 1 && config.model.is_none() {
+            return Err(CliError::usage(format!(
+                "{} has several models ({}): say with --model which one the inputs are for",
+                artifact.path,
+                names.join(", ")
+            )));
+        }
+    }
+    let [artifact] = artifacts else { return Ok(()) };
+    for model in artifact.models.iter().filter(|m| config.model.as_ref().is_none_or(|name| *name == m.name)) {
+        let Some(inputs) = &model.inputs else { continue };
+        let resolved = config.inputs.resolve(inputs);
+        let is_flag = |name: &str| config.inputs.entries.iter().any(|e| e.which == Which::Named(name.to_owned()));
+        if let Some((_, error)) = resolved.missing.into_iter().find(|(name, _)| is_flag(name)) {
+            return Err(error.into());
+        }
+        if let Some(error) = resolved.twice.into_iter().next() {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Without ARTIFACT: the only one here, unless a CI job runs this, where a guess would be a gate that checks nothing.
+fn only_artifact() -> Result<PathBuf, CliError> {
+    if std::env::var_os("CI").is_some() {
+        return Err(CliError::usage("no ARTIFACT is given; in CI (the variable CI is set) none is looked for"));
+    }
+    let mut found: Vec<PathBuf> = std::fs::read_dir(".")
+        .map_err(|e| CliError::Io(format!("cannot list the current folder: {e}")))?
+        .flatten()
+        .map(|entry| entry.file_name().into())
+        .filter(|path: &PathBuf| path.extension().is_some_and(|e| e == "pt2" || e == "so"))
+        .collect();
+    found.sort();
+    match found.as_slice() {
+        [one] => {
+            remark(&[format!("no ARTIFACT is given: {} is the only one here", one.display())]);
+            Ok(one.clone())
+        }
+        [] => Err(CliError::usage("no ARTIFACT is given, and there is none in the current folder")),
+        several => {
+            let names: Vec<String> = several.iter().take(8).map(|p| p.display().to_string()).collect();
+            Err(CliError::usage(format!("no ARTIFACT is given, and there are several here: {}", names.join(", "))))
+        }
+    }
+}
