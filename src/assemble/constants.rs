@@ -21,13 +21,14 @@ pub fn weights(
     interface: &mut Interface,
     problems: &mut Vec<Problem>,
 ) -> Weights {
-    let stored: Vec<&Constant> = interface.constants.iter().filter(|c| c.folded != Some(true)).collect();
-    let is_table_known = interface.constant_count == Some(interface.constants.len());
-    let asked = stored.iter().try_fold(0u64, |sum, c| sum.checked_add(c.size_bytes?)).filter(|_| is_table_known);
     let (mut weights, damage) = match image {
         Some(image) => library_weights::weights(image),
         None => (empty(), Vec::new()),
     };
+    derive_sizes(&mut interface.constants, &weights);
+    let stored: Vec<&Constant> = interface.constants.iter().filter(|c| c.folded != Some(true)).collect();
+    let is_table_known = interface.constant_count == Some(interface.constants.len());
+    let asked = stored.iter().try_fold(0u64, |sum, c| sum.checked_add(c.size_bytes?)).filter(|_| is_table_known);
     let member = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
     problems.extend(damage.into_iter().map(|mut p| {
         p.place.member = p.place.member.or_else(|| member.clone());
@@ -52,6 +53,32 @@ pub fn weights(
         place_bytes(&mut interface.constants, offset);
     }
     weights
+}
+
+/// Sizes that no getter gives (up to 2.7): a constant's bytes reach to the next one's, in table order; without bytes in the
+/// file its storage is what sizes and strides span.
+fn derive_sizes(constants: &mut [Constant], weights: &Weights) {
+    let end = weights.offset.zip(weights.size_bytes).and_then(|(start, len)| start.checked_add(len));
+    let mut next = end;
+    for constant in constants.iter_mut().rev().filter(|c| c.folded != Some(true)) {
+        let placed = constant.file_offset.zip(next).and_then(|(at, next)| next.checked_sub(at));
+        if constant.size_bytes.is_none() {
+            constant.size_bytes = placed.or_else(|| spanned_bytes(constant));
+        }
+        next = constant.file_offset;
+    }
+}
+
+/// Bytes from the start of the storage to the last element.
+fn spanned_bytes(constant: &Constant) -> Option<u64> {
+    let (shape, stride) = (constant.shape.as_ref()?, constant.stride.as_ref()?);
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let last = shape.iter().zip(stride).try_fold(constant.storage_offset.unwrap_or(0), |at, (size, stride)| {
+        at.checked_add(size.checked_sub(1)?.checked_mul(*stride)?)
+    })?;
+    u64::try_from(last).ok()?.checked_add(1)?.checked_mul(constant.dtype.as_ref()?.size_bytes()?)
 }
 
 fn empty() -> Weights {

@@ -3,11 +3,11 @@
 use super::device::{self, Statement};
 use super::library::{self, Library};
 use super::witnesses::{self, Source};
-use super::{Settings, call, claims, constants, kernels, symbols, weigh};
+use super::{CodeReading, Settings, call, claims, constants, kernels, symbols, weigh};
 use crate::container::{self, Container, ModelFolder};
-use crate::image::Image;
+use crate::image::{Image, isa};
 use crate::model::{
-    Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, TensorSpec, Unknown, Witness,
+    Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown, Witness,
 };
 
 /// A model, and what could not be read of it. Facts are paths below the model.
@@ -30,6 +30,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let mut library = image.as_ref().map(|image| library::read(image, name)).unwrap_or_default();
     let source = witnesses::source(container, folder, &mut problems);
     let (mut interface, mut conflicts, missing) = testimony(container, image.as_ref(), settings, source.as_ref());
+    forget_tensors_of_cxx(&mut interface, &library);
 
     let claims = claims::metadata(container, folder, &mut problems);
     conflicts.extend(claims.conflicts);
@@ -45,12 +46,13 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         expect_device(input, device.as_ref());
     }
     let symbols = symbols::settle(&mut interface);
+    scan_instructions(image.as_ref(), settings, &mut library);
     let baked_in = call::paths(&mut interface);
     library.requires.custom_ops = claims::custom_ops(container, folder, &interface.operators, &mut problems);
     library.requires.cpu_isa.declared = claims.cpu_isa;
 
     let mut unknown = std::mem::take(&mut interface.unknown);
-    unknown.extend(library.unknown);
+    unknown.append(&mut library.unknown);
     let mut found_kernels = std::mem::take(&mut interface.kernels);
     let unused = kernels::find_files(container, folder, &mut found_kernels, &mut problems, &mut unknown);
     if let Some(image) = &image {
@@ -122,13 +124,19 @@ fn testimony(
     settings: &Settings,
     source: Option<&Source>,
 ) -> (Interface, Vec<Conflict>, Option<String>) {
-    let claim = source.map(|source| &source.interface);
+    let mut claim = source.map(|source| source.interface.clone());
     let is_beside = container.kind() == Kind::Library;
-    let code = witnesses::code(image, settings, claim.filter(|_| !is_beside));
-    match (claim, code) {
+    let code = witnesses::code(image, settings, claim.as_ref().filter(|_| !is_beside));
+    // both fill in what rules give, so that like is compared with like
+    claim.as_mut().map(symbols::settle);
+    let code = code.map(|mut code| {
+        symbols::settle(&mut code);
+        code
+    });
+    let (interface, mut conflicts, missing) = match (claim, code) {
         (Some(claim), Ok(code)) => {
             let name = if is_beside { "source-stale" } else { "source-differs-from-code" };
-            let (merged, conflicts) = weigh::weigh(claim.clone(), &code, name);
+            let (merged, conflicts) = weigh::weigh(claim, &code, name);
             match conflicts.first() {
                 // one contradiction shows that it belongs to another build: nothing of it is believed
                 Some(first) if is_beside => (code, vec![first.clone()], None),
@@ -136,9 +144,37 @@ fn testimony(
             }
         }
         (None, Ok(code)) => (code, Vec::new(), None),
-        (Some(claim), Err(why)) => (claim.clone(), Vec::new(), Some(why.reason)),
-        (None, Err(why)) => (Interface::default(), Vec::new(), Some(why.reason)),
+        (Some(claim), Err(why)) => (claim, Vec::new(), Some(why)),
+        (None, Err(why)) => (Interface::default(), Vec::new(), Some(why)),
+    };
+    if settings.code == CodeReading::Always
+        && let Some(image) = image
+        && let Some(second) = witnesses::cross_references(image)
+    {
+        conflicts.extend(weigh::cross_check(&interface, &second));
     }
+    (interface, conflicts, missing)
+}
+
+/// The first releases pass C++ tensors about, whose fields the interpreter only partly models, and never check inputs: what it
+/// makes of their sizes is no fact.
+fn forget_tensors_of_cxx(interface: &mut Interface, library: &Library) {
+    const FIRST_WITH_CHECKS: Release = Release::new(2, 4);
+    let is_older = library.dating.clone().finish().torch_max.is_some_and(|max| max < FIRST_WITH_CHECKS);
+    if interface.witness != Some(Witness::Code) || !is_older {
+        return;
+    }
+    let reason = "libraries of torch 2.3 and older work on C++ tensors and contain no input checks";
+    for (list, tensors) in [("inputs", &mut interface.inputs), ("outputs", &mut interface.outputs)] {
+        for tensor in tensors {
+            let (index, name) = (tensor.index, tensor.name.take());
+            *tensor = TensorSpec { index, name, ..TensorSpec::default() };
+            for fact in ["dtype", "shape"] {
+                interface.unknown.push(Unknown::new(format!("{list}[{index}].{fact}"), reason));
+            }
+        }
+    }
+    interface.relations.clear();
 }
 
 /// In order of trust: imports, what code or source say, metadata.
@@ -156,6 +192,23 @@ fn device_statements(interface: &Interface, library: &Library, metadata: Vec<Sta
     }
     statements.extend(metadata);
     statements
+}
+
+/// Instruction sets that the code uses, when asked for: the scan costs more than all else.
+fn scan_instructions(image: Option<&Image<'_>>, settings: &Settings, library: &mut Library) {
+    let fact = "requires.cpu_isa.used";
+    let reason = match image {
+        Some(image) if settings.scans_instructions => match isa::scan(image) {
+            Ok(found) => {
+                library.requires.cpu_isa = found;
+                return;
+            }
+            Err(error) => error.message().to_owned(),
+        },
+        Some(_) => "the code was not decoded; `verify --cpu` does it".to_owned(),
+        None => "there is no library whose code could be decoded".to_owned(),
+    };
+    library.unknown.push(Unknown::new(fact, reason));
 }
 
 /// An input without a device check is expected where the model runs (design: "Inference").

@@ -34,7 +34,7 @@ pub fn weigh(mut claim: Interface, code: &Interface, conflict: &str) -> (Interfa
     }
     let names = symbol_names(&claim, code);
     let rename = |dim: &Dim| {
-        let expr = dim.expr().substitute(&|s| names.get(s).map(Expr::symbol));
+        let expr = dim.expr().substitute(&|s| names.get(s).cloned());
         let (min, max) = dim.bounds();
         Dim::from_expr(expr, min, max)
     };
@@ -149,19 +149,45 @@ fn side(interface: &Interface) -> Evidence {
     evidence
 }
 
-/// Names of the claim for the symbols of the code: the same dim has the same symbol.
-fn symbol_names(claim: &Interface, code: &Interface) -> HashMap<String, String> {
-    let mut names: HashMap<String, String> = HashMap::new();
-    for (said, is) in claim.inputs.iter().zip(&code.inputs) {
-        let pairs = said.shape.iter().flatten().zip(is.shape.iter().flatten());
-        let strides = said.stride.iter().flatten().zip(is.stride.iter().flatten());
-        for (said, is) in pairs.chain(strides) {
-            if let (Some(Dim::Symbol { symbol: mine, .. }), Some(Dim::Symbol { symbol: theirs, .. })) = (said, is) {
-                names.entry(theirs.clone()).or_insert_with(|| mine.clone());
+/// What the claim calls the symbols of the code: the same dim has the same size. A symbol of the code can be an expression
+/// of the claim: the source solves a dim for a symbol, the code only knows the dim.
+fn symbol_names(claim: &Interface, code: &Interface) -> HashMap<String, Expr> {
+    let mut names: HashMap<String, Expr> = HashMap::new();
+    // outputs tell where no input states its sizes (2.6)
+    let inputs = claim.inputs.iter().zip(&code.inputs);
+    for (said, is) in inputs.chain(claim.outputs.iter().zip(&code.outputs)) {
+        for (fact, mine, theirs) in [("shape", &said.shape, &is.shape), ("stride", &said.stride, &is.stride)] {
+            for (position, (mine, theirs)) in mine.iter().flatten().zip(theirs.iter().flatten()).enumerate() {
+                if let (Some(mine), Some(Dim::Symbol { symbol, .. })) = (mine, theirs)
+                    && mine.as_static().is_none()
+                    && !is.is_inferred(&format!("{fact}[{position}]"))
+                {
+                    names.entry(symbol.clone()).or_insert_with(|| mine.expr());
+                }
             }
         }
     }
     names
+}
+
+/// True when two expressions are equal, or at least have the same value wherever they are tried: the same size can be
+/// written in more ways than the normal form knows.
+fn agree(a: &Expr, b: &Expr) -> bool {
+    const TRIED: [i64; 5] = [2, 3, 8, 64, 77];
+    if a == b {
+        return true;
+    }
+    let mut symbols = a.symbols();
+    symbols.extend(b.symbols());
+    symbols.sort_unstable();
+    symbols.dedup();
+    TRIED.iter().enumerate().all(|(round, start)| {
+        let value = |name: &str| {
+            let position = symbols.iter().position(|s| *s == name)?;
+            start.checked_add(i64::try_from(position.checked_mul(round.checked_add(1)?)?).ok()?)
+        };
+        a.eval(&value).is_some() && a.eval(&value) == b.eval(&value)
+    })
 }
 
 struct Sides {
@@ -209,6 +235,7 @@ impl Sides {
         self.fact(|| at("name"), &mut said.name, is.name.as_ref());
         self.fact(|| at("dtype"), &mut said.dtype, is.dtype.as_ref());
         self.fact(|| at("device"), &mut said.device, is.device.as_ref());
+        let mut inferred = std::mem::take(&mut said.inferred);
         for (fact, mine, theirs) in [("shape", &mut said.shape, &is.shape), ("stride", &mut said.stride, &is.stride)] {
             let Some(theirs) = theirs else { continue };
             let Some(mine) = mine.as_mut().filter(|mine| mine.len() == theirs.len()) else {
@@ -219,22 +246,28 @@ impl Sides {
                 continue;
             };
             for (position, (mine, theirs)) in mine.iter_mut().zip(theirs).enumerate() {
-                let theirs = theirs.as_ref().map(rename);
-                let is_same = |claimed: &Dim, proven: &Dim| match kind {
+                let place = format!("{fact}[{position}]");
+                // what a rule gave is no testimony
+                let Some(proven) = theirs.as_ref().map(rename).filter(|_| !is.is_inferred(&place)) else { continue };
+                let is_stated = !inferred.contains(&place);
+                inferred.retain(|known| *known != place);
+                let is_same = |claimed: &Dim| match kind {
                     // bounds of outputs are derived, not stated
-                    "outputs" => claimed.expr() == proven.expr(),
-                    _ => claimed.expr() == proven.expr() && claimed.bounds() == proven.bounds(),
+                    "outputs" => agree(&claimed.expr(), &proven.expr()),
+                    _ if fact == "stride" => agree(&claimed.expr(), &proven.expr()),
+                    _ => agree(&claimed.expr(), &proven.expr()) && claimed.bounds() == proven.bounds(),
                 };
-                match (&*mine, theirs) {
-                    (Some(claimed), Some(proven)) if !is_same(claimed, &proven) => {
-                        self.add(at(&format!("{fact}[{position}]")), &text(&proven), &text(claimed));
+                match &*mine {
+                    Some(claimed) if is_same(claimed) => {}
+                    Some(claimed) if is_stated => {
+                        self.add(at(&place), &text(&proven), &text(claimed));
                         *mine = Some(proven);
                     }
-                    (None, Some(proven)) => *mine = Some(proven),
-                    _ => {}
+                    _ => *mine = Some(proven),
                 }
             }
         }
+        said.inferred = inferred;
         said.rank = said.shape.as_ref().map(Vec::len).or(is.rank).or(said.rank);
         said.alignment_bytes = said.alignment_bytes.or(is.alignment_bytes);
         said.aliases = is.aliases.clone().or(said.aliases.take());
@@ -277,6 +310,51 @@ fn text(dim: &Dim) -> String {
             format!("{dim} ({}..{})", end(min), end(max))
         }
     }
+}
+
+/// Where the second reader of machine code states something else than what is believed. It knows single numbers alone:
+/// types, devices, fixed sizes, bounds and strides.
+pub fn cross_check(believed: &Interface, second: &Interface) -> Vec<Conflict> {
+    let mut sides = Sides {
+        claim: side(second),
+        code: side(believed),
+        name: "xref-differs-from-code".to_owned(),
+        found: Vec::new(),
+    };
+    for (is, said) in believed.inputs.iter().zip(&second.inputs) {
+        let at = |fact: &str| format!("inputs[{}].{fact}", is.index);
+        if let (Some(a), Some(b)) = (&is.dtype, &said.dtype)
+            && a != b
+        {
+            sides.add(at("dtype"), a, b);
+        }
+        if let (Some(a), Some(b)) = (&is.device, &said.device)
+            && a.kind != b.kind
+            && !is.is_inferred("device")
+        {
+            sides.add(at("device"), a, b);
+        }
+        for (fact, mine, theirs) in [("shape", &is.shape, &said.shape), ("stride", &is.stride, &said.stride)] {
+            for (position, (a, b)) in mine.iter().flatten().zip(theirs.iter().flatten()).enumerate() {
+                let (Some(a), Some(b)) = (a, b) else { continue };
+                let is_fixed = a.as_static().is_some() || b.as_static().is_some();
+                // the same symbol in other inputs can narrow what is believed
+                let contradicts =
+                    if is_fixed { a.as_static() != b.as_static() } else { !contains(b.bounds(), a.bounds()) };
+                if contradicts {
+                    sides.add(at(&format!("{fact}[{position}]")), &text(a), &text(b));
+                }
+            }
+        }
+    }
+    sides.found
+}
+
+/// True when the second range lies within the first.
+fn contains(outer: crate::model::Bounds, inner: crate::model::Bounds) -> bool {
+    let low = outer.0.is_none_or(|low| inner.0.is_some_and(|n| n >= low));
+    let high = outer.1.is_none_or(|high| inner.1.is_some_and(|n| n <= high));
+    low && high
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use super::{CodeReading, Settings};
 use crate::container::{Container, ModelFolder};
 use crate::image::Image;
 use crate::limits;
-use crate::model::{Interface, Problem, Unknown};
+use crate::model::{Interface, Problem};
 use crate::wrapper::{self, WrapperSource};
+use crate::{interpret, xref};
 
 /// The generated source of a model, read.
 pub struct Source {
@@ -52,25 +53,39 @@ pub fn source(container: &Container, folder: &ModelFolder, problems: &mut Vec<Pr
     }
 }
 
-/// What the machine code says, when the settings ask for it; else why not.
-pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Interface>) -> Result<Interface, Unknown> {
-    let absent = |reason: &str| Err(Unknown::new("", reason));
-    let Some(_image) = image else { return absent("there is no library whose code could be read") };
+/// What the machine code says, when the settings ask for it; else why not, in one clause.
+pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Interface>) -> Result<Interface, String> {
+    let Some(image) = image else { return Err("there is no library whose code could be read".to_owned()) };
     match settings.code {
-        CodeReading::Never => return absent("machine code was not read (--no-interpret)"),
+        CodeReading::Never => return Err("machine code was not read (--no-interpret)".to_owned()),
         CodeReading::WhenNeeded if source.is_some_and(says_enough) => {
-            return absent("machine code was not read, the source states the facts");
+            return Err("machine code was not read, the source states the rest".to_owned());
         }
         CodeReading::WhenNeeded | CodeReading::Always => {}
     }
-    absent("machine code of this library is not read")
+    match interpret::recover(image, interpret::Options::default()) {
+        Ok(recovery) => Ok(recovery.interface),
+        Err(error) => checks_alone(image).ok_or_else(|| format!("machine code: {}", error.message())),
+    }
+}
+
+/// What the check messages say, for machines that the interpreter has no processor for. The list of inputs then reaches to the
+/// last one that is checked.
+fn checks_alone(image: &Image<'_>) -> Option<Interface> {
+    let mut interface = cross_references(image)?;
+    interface.input_count = Some(interface.inputs.len()).filter(|count| *count > 0);
+    interface.input_count.is_some().then_some(interface)
+}
+
+/// The second reader of machine code: check messages with their numbers.
+pub fn cross_references(image: &Image<'_>) -> Option<Interface> {
+    xref::read(image).ok().map(|read| read.to_interface())
 }
 
 /// True when code could add nothing that a reader of `show` wants.
 fn says_enough(source: &Interface) -> bool {
-    let tensors = source.inputs.iter().chain(&source.outputs);
     let is_complete = |t: &crate::model::TensorSpec| {
         t.dtype.is_some() && t.shape.as_ref().is_some_and(|shape| shape.iter().all(Option::is_some))
     };
-    source.device.is_some() && tensors.into_iter().all(is_complete)
+    source.device.is_some() && source.inputs.iter().chain(&source.outputs).all(is_complete)
 }
