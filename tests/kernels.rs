@@ -86,6 +86,17 @@ fn every_compression_of_a_fatbin_shows_the_same_targets() {
 }
 
 #[test]
+fn host_fatbins_are_containers_in_a_row() {
+    let mut section = bytes("fatbinary-13.5-zstd.fatbin");
+    section.resize(section.len().next_multiple_of(8) + 16, 0);
+    section.extend(bytes("torch-2.11-multi_arch.fatbin"));
+    let files = kernel::fatbin::read_host_fatbins(Region::whole(&section)).expect("two containers");
+    assert_eq!(files.iter().map(|f| f.images.len()).collect::<Vec<_>>(), [5, 2]);
+    section.truncate(section.len() - 1);
+    assert!(kernel::fatbin::read_host_fatbins(Region::whole(&section)).is_err());
+}
+
+#[test]
 fn a_multi_arch_kernel_of_torch_is_one_cubin_and_one_ptx_for_the_same_gpu() {
     let file = read("torch-2.11-multi_arch.fatbin");
     let [cubin, ptx] = file.images.as_slice() else { panic!("two images") };

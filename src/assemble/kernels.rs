@@ -92,6 +92,26 @@ pub fn find_embedded(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems: &mu
     }
 }
 
+/// Reads the kernels that `nvcc` linked into the library (CUTLASS), which have no launch that the generated code names.
+pub fn find_host_fatbins(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems: &mut Vec<Problem>) {
+    let Some(section) = image.section(".nv_fatbin") else { return };
+    let region = section.offset.and_then(|offset| image.region().sub(offset, section.size));
+    let missing = || crate::error::Error::damaged("its bytes are not in the file").in_section(".nv_fatbin");
+    match region.ok_or_else(missing).and_then(kernel::fatbin::read_host_fatbins) {
+        Ok(files) => {
+            for (index, file) in files.iter().enumerate() {
+                let entry = file.images.iter().find_map(|i| i.entries.first()).map(|e| e.name.clone());
+                let mut found = Kernel::new(format!(".nv_fatbin[{index}]"), KernelKind::Extern);
+                found.symbol = entry;
+                found.evidence.push(Evidence::new(Witness::Header, "section .nv_fatbin"));
+                kernel::describe(&mut found, file);
+                kernels.push(found);
+            }
+        }
+        Err(error) => problems.push(problem("library", kernels.len(), &error)),
+    }
+}
+
 fn problem(file: &str, index: usize, error: &crate::error::Error) -> Problem {
     let mut place = error.place().clone();
     place.member.get_or_insert_with(|| file.to_owned());

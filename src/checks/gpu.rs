@@ -75,7 +75,8 @@ pub const CODES: &[Code] = &[
 pub fn check(subject: &Subject, judgement: &mut Judgement) {
     let config = subject.config;
     let is_gpu_model = subject.model.device.as_ref().is_none_or(|d| d.kind != DeviceKind::Cpu);
-    let kernels: Vec<&Kernel> = subject.model.kernels.iter().filter(|k| k.kind == KernelKind::Triton).collect();
+    let kernels: Vec<&Kernel> =
+        subject.model.kernels.iter().filter(|k| k.kind == KernelKind::Triton || !k.images.is_empty()).collect();
     if config.gpus.is_empty() && is_gpu_model {
         judgement.not_asked("gpu");
     }
@@ -160,6 +161,8 @@ fn check_shared_memory(subject: &Subject, gpu: &Gpu, kernels: &[&Kernel], judgem
     if kernels.is_empty() {
         return;
     }
+    // what nvcc linked in is launched by its own code, which states no sizes here
+    let kernels: Vec<&Kernel> = kernels.iter().copied().filter(|k| k.kind == KernelKind::Triton).collect();
     let limit = gpu.shared_limit_bytes();
     // dynamic bytes are stated where the kernel is launched, static ones in the image that would be loaded
     let static_bytes = |kernel: &Kernel| kernel.images.iter().filter_map(|i| i.static_shared_bytes).max();

@@ -71,12 +71,13 @@ pub fn read_fatbin(region: Region<'_>, file: &mut KernelFile) -> Result<()> {
     read_container(region, file).map(|_| ())
 }
 
-/// Reads the host fatbins of a library: containers one after the other, aligned to 8 (`.nv_fatbin`).
+/// Reads the host fatbins of a library: containers one after the other, aligned to 8 (`.nv_fatbin`). Each holds
+/// the kernels of one source file of `nvcc`, for several targets.
 ///
 /// # Errors
 /// As [`read_fatbin`].
-pub fn read_host_fatbins(section: Region<'_>) -> Result<KernelFile> {
-    let mut file = KernelFile { format: FileFormat::Fatbin, images: Vec::new(), not_read: Vec::new() };
+pub fn read_host_fatbins(section: Region<'_>) -> Result<Vec<KernelFile>> {
+    let mut files: Vec<KernelFile> = Vec::new();
     let mut at = 0u64;
     while let Some(rest) = section.len().checked_sub(at).filter(|r| *r >= 16).and_then(|r| section.sub(at, r)) {
         // padding between containers is zero
@@ -84,10 +85,15 @@ pub fn read_host_fatbins(section: Region<'_>) -> Result<KernelFile> {
             at += 8;
             continue;
         }
+        if files.len() >= limits::KERNELS {
+            return Err(Error::limit(format!("more than {} fatbins", limits::KERNELS)).in_section(".nv_fatbin"));
+        }
+        let mut file = KernelFile { format: FileFormat::Fatbin, images: Vec::new(), not_read: Vec::new() };
         let used = read_container(rest, &mut file).map_err(|e| e.in_section(".nv_fatbin"))?;
+        files.push(file);
         at = at.saturating_add(used).checked_next_multiple_of(8).unwrap_or(u64::MAX);
     }
-    Ok(file)
+    Ok(files)
 }
 
 /// Returns the bytes that the container takes.

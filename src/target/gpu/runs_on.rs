@@ -4,7 +4,7 @@
 //! Blackwell Compatibility Guide for `a` and `f` targets. PTX rules were tried with ptxas 12.9 and 13.5.
 
 use super::{Gpu, GpuKind, TABLE, capability};
-use crate::model::{Arch, Image, ImageFormat, Kernel, KernelKind};
+use crate::model::{Arch, Image, ImageFormat, Kernel};
 
 /// What happens to an image, or to a kernel with several, on a GPU. Ordered from best to worst.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,10 +162,7 @@ pub struct CommonGpus {
 
 /// Judges the common GPUs of the table, newest first; `None` when the model has no GPU kernels with images of NVIDIA's.
 pub fn common_gpus(kernels: &[Kernel]) -> Option<CommonGpus> {
-    let kernels: Vec<&Kernel> = kernels
-        .iter()
-        .filter(|k| k.kind == KernelKind::Triton && !k.images.is_empty() && !has_other_vendor(k))
-        .collect();
+    let kernels: Vec<&Kernel> = kernels.iter().filter(|k| !k.images.is_empty() && !has_other_vendor(k)).collect();
     if kernels.is_empty() {
         return None;
     }
@@ -205,6 +202,7 @@ impl std::fmt::Display for CommonGpus {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::KernelKind;
 
     fn image(format: ImageFormat, target: &str) -> Image {
         Image {
