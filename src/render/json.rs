@@ -52,7 +52,7 @@ pub struct Line<'a, T> {
 
 /// The JSON schema of every document that we print.
 pub fn schema() -> serde_json::Value {
-    let mut generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
+    let mut generator = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator();
     let documents = [
         generator.subschema_for::<ShowDocument>(),
         generator.subschema_for::<ReportDocument>(),
