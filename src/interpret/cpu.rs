@@ -16,6 +16,7 @@
 //!
 //! Calling conventions are hidden behind `argument`, `set_result` and friends: import handlers never name a register.
 
+pub mod aarch64;
 pub mod x86_64;
 
 use super::memory::{AddressMap, Memory};
@@ -124,6 +125,8 @@ pub enum Event {
 /// Registers of any processor, for snapshots.
 #[derive(Clone)]
 pub enum Registers {
+    /// of [`aarch64::Aarch64`]
+    Aarch64(Box<aarch64::Registers>),
     /// of [`x86_64::X86_64`]
     X86_64(Box<x86_64::Registers>),
 }

@@ -23,6 +23,7 @@ use super::value::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
+pub use libc::TLS_DESCRIPTOR;
 pub use cuda::{GpuFunction, ModuleSource};
 pub use locale::prepare_variables;
 pub use string::parse_device_string;

@@ -6,7 +6,7 @@ use super::layout;
 use super::machine::Machine;
 use super::memory::Mapping;
 use crate::error::{Error, Result};
-use crate::image::{Image, Relocation, RelocationKind, SymbolKind};
+use crate::image::{Architecture, Image, Relocation, RelocationKind, SymbolKind};
 
 /// Imports that are left null: the code asks whether they are there.
 const ABSENT: &[&str] =
@@ -21,18 +21,18 @@ pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
     map_segments(machine, image)?;
     name_symbols(machine, image)?;
     let thread_local = image.thread_local();
+    let mut static_block = 0;
     if let Some(block) = &thread_local {
         let bytes = image.bytes_from(block.address, block.file_size).unwrap_or_default();
-        let below = layout::THREAD_POINTER.wrapping_sub(block.memory_size.next_multiple_of(block.alignment.max(1)));
+        static_block = static_block_offset(image.architecture(), block.memory_size, block.alignment.max(1));
         machine.bus.memory.write_bytes(layout::TLS_BLOCK, bytes);
-        machine.bus.memory.write_bytes(below, bytes);
+        machine.bus.memory.write_bytes(layout::THREAD_POINTER.wrapping_add(static_block), bytes);
     }
     // the thread control block begins with its own address
     machine.set_word(layout::THREAD_POINTER, layout::THREAD_POINTER);
     machine.bus.memory.is_loading = true;
-    let block = thread_local.map_or(0, |b| b.memory_size.next_multiple_of(b.alignment.max(1)));
     for relocation in image.relocations()? {
-        relocate(machine, relocation, block);
+        relocate(machine, relocation, static_block);
     }
     machine.bus.memory.is_loading = false;
     machine.host.has_cow_strings = machine.imports.names().iter().any(|n| n.starts_with("_ZNSs"));
@@ -47,6 +47,15 @@ pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
 /// An address of the file in the machine.
 fn bias(address: u64) -> u64 {
     address.wrapping_add(layout::IMAGE)
+}
+
+/// Where the static thread-local block begins, from the thread pointer: it ends there on x86-64 (variant II), and
+/// lies behind a control block of 16 bytes on AArch64 (variant I of "ELF Handling For Thread-Local Storage").
+fn static_block_offset(architecture: Architecture, size: u64, alignment: u64) -> u64 {
+    match architecture {
+        Architecture::Aarch64 => 16u64.checked_next_multiple_of(alignment).unwrap_or(16),
+        _ => size.checked_next_multiple_of(alignment).unwrap_or(size).wrapping_neg(),
+    }
 }
 
 fn map_segments<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
@@ -93,7 +102,7 @@ fn name_symbols(machine: &mut Machine<'_>, image: &Image<'_>) -> Result<()> {
     Ok(())
 }
 
-fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, thread_local_block: u64) {
+fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, static_block: u64) {
     let addend = relocation.addend as u64;
     let symbol = |machine: &mut Machine<'_>| match &relocation.target {
         Some(target) => match target.address {
@@ -112,8 +121,14 @@ fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, thread_local
         RelocationKind::IndirectRelative => bias(addend),
         RelocationKind::TlsModule => 1,
         RelocationKind::TlsOffset => thread_local.wrapping_add(addend),
-        RelocationKind::TlsPointerOffset => thread_local.wrapping_add(addend).wrapping_sub(thread_local_block),
-        RelocationKind::TlsDescriptor | RelocationKind::Copy | RelocationKind::Other(_) => {
+        RelocationKind::TlsPointerOffset => thread_local.wrapping_add(addend).wrapping_add(static_block),
+        // a function that gives the offset from the thread pointer, and what it needs to know
+        RelocationKind::TlsDescriptor => {
+            let offset = thread_local.wrapping_add(addend);
+            machine.bus.memory.write(bias(relocation.address).wrapping_add(8), 8, offset);
+            machine.imports.address_of(imports::TLS_DESCRIPTOR)
+        }
+        RelocationKind::Copy | RelocationKind::Other(_) => {
             let name = format!("relocation {:?}", relocation.kind);
             *machine.imports.unknown.entry(name).or_insert(0) += 1;
             return;

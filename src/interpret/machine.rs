@@ -1,6 +1,6 @@
 //! The closed machine: processor, memory, imports, and what was learned so far. The core loop is [`Machine::go`].
 
-use super::cpu::{Bus, Event, Processor, Registers, x86_64};
+use super::cpu::{Bus, Event, Processor, Registers, aarch64, x86_64};
 use super::explore::Explorer;
 use super::imports::Imports;
 use super::layout;
@@ -139,6 +139,7 @@ pub struct Machine<'a> {
 pub fn processor_for(architecture: Architecture) -> Option<Box<dyn Processor>> {
     match architecture {
         Architecture::X86_64 => Some(Box::new(x86_64::X86_64::new())),
+        Architecture::Aarch64 => Some(Box::new(aarch64::Aarch64::new())),
         _ => None,
     }
 }

@@ -262,8 +262,9 @@ impl Processor for X86_64 {
         super::Registers::X86_64(Box::new(self.registers.clone()))
     }
     fn restore(&mut self, registers: &super::Registers) {
-        let super::Registers::X86_64(registers) = registers;
-        self.registers = (**registers).clone();
+        if let super::Registers::X86_64(registers) = registers {
+            self.registers = (**registers).clone();
+        }
     }
     fn refresh(&mut self, expressions: &mut Expressions) {
         for register in &mut self.registers.general {

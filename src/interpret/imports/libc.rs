@@ -57,6 +57,9 @@ pub const TABLE: &[Row] = &[
     ("secure_getenv", getenv),
     ("__errno_location", |_| Ok(Value::new(layout::ERRNO))),
     ("__tls_get_addr", tls_get_addr),
+    (TLS_DESCRIPTOR, tls_descriptor),
+    ("__getauxval", zero),
+    ("getauxval", zero),
     ("abort", throw),
     ("exit", throw),
     ("_exit", throw),
@@ -338,6 +341,16 @@ fn getenv(m: &mut Machine<'_>) -> Answer {
         0
     };
     Ok(Value::new(value))
+}
+
+/// The function in our thread-local descriptors, as an import of our own.
+pub const TLS_DESCRIPTOR: &str = "$tls descriptor";
+
+/// Gets the descriptor's address where results are (`rax`, `x0`), and answers with an offset from the thread pointer.
+fn tls_descriptor(m: &mut Machine<'_>) -> Answer {
+    let descriptor = m.cpu.result().bits;
+    let offset = m.word(descriptor.wrapping_add(8));
+    Ok(Value::new(layout::TLS_BLOCK.wrapping_sub(layout::THREAD_POINTER).wrapping_add(offset)))
 }
 
 fn tls_get_addr(m: &mut Machine<'_>) -> Answer {
