@@ -8,6 +8,7 @@ mod cow_string;
 mod cuda;
 mod files;
 mod libc;
+mod libcxx;
 mod libstdcxx;
 mod locale;
 mod shims;
@@ -23,10 +24,11 @@ use super::value::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
-pub use libc::TLS_DESCRIPTOR;
 pub use cuda::{GpuFunction, ModuleSource};
+pub use libc::TLS_DESCRIPTOR;
+pub use libcxx::Layout as LibcxxLayout;
 pub use locale::prepare_variables;
-pub use string::parse_device_string;
+pub use string::{Strings, parse_device_string};
 pub use tensor_impl::make as make_tensor_impl;
 
 /// A row of a family's table.
@@ -37,6 +39,7 @@ const TABLES: &[&[Row]] = &[
     libc::TABLE,
     files::TABLE,
     libstdcxx::TABLE,
+    libcxx::TABLE,
     locale::TABLE,
     string::TABLE,
     cow_string::TABLE,
@@ -158,8 +161,8 @@ pub struct Host {
     ctype: Option<u64>,
     collate: Option<u64>,
     locale: Option<u64>,
-    /// strings are of the old kind, a pointer to counted text
-    pub has_cow_strings: bool,
+    /// how strings lie in memory
+    pub strings: Strings,
     /// tensors are C++ objects (torch up to 2.5)
     pub has_cxx_tensors: bool,
     impls: AddressMap<u64, TensorId>,

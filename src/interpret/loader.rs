@@ -1,12 +1,12 @@
 //! Puts a library into the machine's memory, as the system's loader would: segments, relocations, thread-local data.
 //! Section headers are not looked at; they may be gone.
 
-use super::imports;
+use super::imports::{self, LibcxxLayout, Strings};
 use super::layout;
 use super::machine::Machine;
 use super::memory::Mapping;
 use crate::error::{Error, Result};
-use crate::image::{Architecture, Image, Relocation, RelocationKind, SymbolKind};
+use crate::image::{Architecture, Format, Image, Relocation, RelocationKind, SymbolKind};
 
 /// Imports that are left null: the code asks whether they are there.
 const ABSENT: &[&str] =
@@ -35,13 +35,26 @@ pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
         relocate(machine, relocation, static_block);
     }
     machine.bus.memory.is_loading = false;
-    machine.host.has_cow_strings = machine.imports.names().iter().any(|n| n.starts_with("_ZNSs"));
+    machine.host.strings = strings(machine, image);
     machine.host.has_cxx_tensors =
         machine.imports.names().iter().any(|n| n.starts_with("_ZN2at") || n.contains("38alloc_tensors_by_stealing"));
     imports::prepare_variables(machine);
     machine.loaded.initializers = image.init_functions()?.iter().map(|f| bias(*f)).collect();
     machine.set_budget();
     Ok(())
+}
+
+/// How strings lie in memory, by the C++ library that is imported from and by the platform.
+fn strings(machine: &Machine<'_>, image: &Image<'_>) -> Strings {
+    let imports = |prefix: &str| machine.imports.names().iter().any(|name| name.starts_with(prefix));
+    if imports("_ZNSs") {
+        Strings::CopyOnWrite
+    } else if imports("_ZNSt3__1") || imports("_ZNKSt3__1") {
+        let is_apple_arm = image.format() == Format::MachO && image.architecture() == Architecture::Aarch64;
+        Strings::Libcxx(if is_apple_arm { LibcxxLayout::Last } else { LibcxxLayout::First })
+    } else {
+        Strings::Libstdcxx
+    }
 }
 
 /// An address of the file in the machine.
@@ -108,6 +121,10 @@ fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, static_block
         Some(target) => match target.address {
             Some(address) => bias(address),
             None if target.is_weak && ABSENT.contains(&target.name) => 0,
+            // Mach-O looks weak definitions up by name, though there is one here
+            None if machine.loaded.exports.contains_key(target.name) => {
+                machine.loaded.exports.get(target.name).copied().unwrap_or(0)
+            }
             None => machine.imports.address_of(target.name),
         },
         None => 0,

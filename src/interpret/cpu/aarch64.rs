@@ -140,10 +140,10 @@ impl Aarch64 {
 
     fn block(&mut self, bus: &mut Bus<'_>, address: u64) -> Option<Rc<Block>> {
         let slot = ((address >> 2) ^ (address >> 10)) as usize % self.recent.len();
-        if let Some((at, index)) = self.recent.get(slot) {
-            if *at == address {
-                return self.blocks.get(*index as usize).cloned();
-            }
+        if let Some((at, index)) = self.recent.get(slot)
+            && *at == address
+        {
+            return self.blocks.get(*index as usize).cloned();
         }
         let index = match self.block_at.get(&address) {
             Some(index) => *index,

@@ -213,7 +213,7 @@ fn exception_of_literal(m: &mut Machine<'_>) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn exception_of_string(m: &mut Machine<'_>) -> Answer {
+pub fn exception_of_string(m: &mut Machine<'_>) -> Answer {
     let at = m.arg(1);
     let text = string::read_string(m, at)?;
     if text != string::STREAM_TEXT {
@@ -241,7 +241,7 @@ fn write_character(m: &mut Machine<'_>) -> Answer {
     Ok(m.argument(0))
 }
 
-fn write_number(m: &mut Machine<'_>) -> Answer {
+pub fn write_number(m: &mut Machine<'_>) -> Answer {
     let number = m.argument(1);
     let text = if number.shadow.is_some() { "?".to_owned() } else { (number.bits as i64).to_string() };
     note(m, text.as_bytes());
@@ -287,7 +287,13 @@ fn need_rehash(m: &mut Machine<'_>) -> Answer {
 
 /// FNV-1a: any good hash will do, because all hashes come from here.
 fn hash_bytes(m: &mut Machine<'_>) -> Answer {
-    let (at, len, seed) = (m.arg(0), m.arg(1), m.arg(2));
+    let seed = m.arg(2);
+    hash_with_seed(m, seed)
+}
+
+/// The hash of the bytes that the first two arguments give.
+pub fn hash_with_seed(m: &mut Machine<'_>, seed: u64) -> Answer {
+    let (at, len) = (m.arg(0), m.arg(1));
     let bytes = m.bytes(at, len)?;
     let hash = bytes
         .iter()

@@ -116,6 +116,53 @@ fn collate(m: &mut Machine<'_>) -> u64 {
     facet
 }
 
+/// The class bits of Darwin's `<runetype.h>` for a character.
+fn darwin_classes(byte: u8) -> u32 {
+    let bit = |set: bool, n: u32| if set { n } else { 0 };
+    bit(byte.is_ascii_alphabetic(), 0x100)
+        | bit(byte.is_ascii_control(), 0x200)
+        | bit(byte.is_ascii_digit(), 0x400)
+        | bit(byte.is_ascii_graphic(), 0x800)
+        | bit(byte.is_ascii_lowercase(), 0x1000)
+        | bit(byte.is_ascii_punctuation(), 0x2000)
+        | bit(matches!(byte, b' ' | 9..=13), 0x4000)
+        | bit(byte.is_ascii_uppercase(), 0x8000)
+        | bit(byte.is_ascii_hexdigit(), 0x1_0000)
+        | bit(matches!(byte, b' ' | 9), 0x2_0000)
+        | bit((32..127).contains(&byte), 0x4_0000)
+}
+
+/// `std::ctype<char>` of libc++ (`<__locale>`): virtual table at 0, class table at 16.
+pub fn ctype_of_libcxx(m: &mut Machine<'_>) -> u64 {
+    if let Some(known) = m.host.ctype {
+        return known;
+    }
+    let facet = m.allocate(64);
+    m.host.ctype = Some(facet);
+    let slots = [DESTROY, DESTROY, DESTROY, TO_UPPER, RANGE, TO_LOWER, RANGE, SAME, RANGE, SAME, RANGE];
+    let table = virtual_table(m, &slots);
+    let class_table = m.allocate(1024);
+    m.set_word(facet, table);
+    m.set_word(facet + 16, class_table);
+    for byte in 0..=255u8 {
+        let at = class_table + 4 * u64::from(byte);
+        m.bus.memory.write(at, 4, u64::from(darwin_classes(byte)));
+    }
+    facet
+}
+
+/// `std::collate<char>` of libc++.
+pub fn collate_of_libcxx(m: &mut Machine<'_>) -> u64 {
+    if let Some(known) = m.host.collate {
+        return known;
+    }
+    let facet = m.allocate(64);
+    m.host.collate = Some(facet);
+    let table = virtual_table(m, &[DESTROY, DESTROY, DESTROY, COMPARE, TRANSFORM, HASH]);
+    m.set_word(facet, table);
+    facet
+}
+
 /// The text itself, as a new string.
 fn transform(m: &mut Machine<'_>) -> Answer {
     let to = m.cpu.result_pointer();

@@ -1,6 +1,6 @@
 //! `std::string` of libstdc++ since GCC 5: {pointer, length, 16 bytes of buffer or capacity}.
 
-use super::{Row, cow_string, zero};
+use super::{Row, cow_string, libcxx, zero};
 use crate::interpret::machine::{Answer, Exit, Machine};
 use crate::interpret::value::Value;
 use crate::model::DeviceKind;
@@ -70,6 +70,28 @@ pub const TABLE: &[Row] = &[
     (const_member!("6substrEmm"), substring),
 ];
 
+/// How the library's strings lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strings {
+    /// libstdc++ since GCC 5, this file
+    #[default]
+    Libstdcxx,
+    /// the old kind, a pointer to counted text
+    CopyOnWrite,
+    /// libc++
+    Libcxx(libcxx::Layout),
+}
+
+impl Strings {
+    /// The layout of libc++'s strings.
+    pub fn libcxx(self) -> Option<libcxx::Layout> {
+        match self {
+            Self::Libcxx(layout) => Some(layout),
+            _ => None,
+        }
+    }
+}
+
 /// What a stream gives back as its text: the pieces written are kept as messages instead.
 pub const STREAM_TEXT: &[u8] = b"?";
 const BUFFER: u64 = 16;
@@ -77,8 +99,10 @@ const BUFFER_CAPACITY: u64 = 15;
 
 /// Makes a string in place.
 pub fn new_string(m: &mut Machine<'_>, at: u64, text: &[u8]) {
-    if m.host.has_cow_strings {
-        return cow_string::new_string(m, at, text);
+    match m.host.strings {
+        Strings::Libstdcxx => {}
+        Strings::CopyOnWrite => return cow_string::new_string(m, at, text),
+        Strings::Libcxx(layout) => return libcxx::new_string(m, layout, at, text),
     }
     let len = text.len() as u64;
     let data = if len <= BUFFER_CAPACITY {
@@ -99,6 +123,9 @@ fn put(m: &mut Machine<'_>, at: u64, data: u64, text: &[u8]) {
 
 /// Gives an existing string another text.
 pub fn set_string(m: &mut Machine<'_>, at: u64, text: &[u8]) {
+    if let Strings::Libcxx(layout) = m.host.strings {
+        return libcxx::new_string(m, layout, at, text);
+    }
     let len = text.len() as u64;
     let mut data = m.word(at);
     if len > capacity(m, at) {
@@ -118,15 +145,17 @@ fn capacity(m: &mut Machine<'_>, at: u64) -> u64 {
 /// # Errors
 /// [`Exit`] for a text beyond the cap.
 pub fn read_string(m: &mut Machine<'_>, at: u64) -> Result<Vec<u8>, Exit> {
-    if m.host.has_cow_strings {
-        return cow_string::read_string(m, at);
+    match m.host.strings {
+        Strings::Libstdcxx => {}
+        Strings::CopyOnWrite => return cow_string::read_string(m, at),
+        Strings::Libcxx(layout) => return libcxx::read_string(m, layout, at),
     }
     let (data, len) = (m.word(at), m.word(at.wrapping_add(8)));
     m.bytes(data, len)
 }
 
 /// Runs an edit on the text of the string in the first argument.
-fn edit(m: &mut Machine<'_>, change: impl FnOnce(&mut Machine<'_>, Vec<u8>) -> Result<Vec<u8>, Exit>) -> Answer {
+pub fn edit(m: &mut Machine<'_>, change: impl FnOnce(&mut Machine<'_>, Vec<u8>) -> Result<Vec<u8>, Exit>) -> Answer {
     let at = m.arg(0);
     let text = read_string(m, at)?;
     let text = change(m, text)?;
@@ -167,7 +196,7 @@ fn create(m: &mut Machine<'_>) -> Answer {
     Ok(Value::new(m.allocate(wanted.saturating_add(1))))
 }
 
-fn assign(m: &mut Machine<'_>) -> Answer {
+pub fn assign(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(1);
     let text = read_string(m, from)?;
     edit(m, |_, _| Ok(text))
@@ -180,32 +209,32 @@ fn move_assign(m: &mut Machine<'_>) -> Answer {
     Ok(result)
 }
 
-fn assign_literal(m: &mut Machine<'_>) -> Answer {
+pub fn assign_literal(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(1);
     let text = m.text(from);
     edit(m, |_, _| Ok(text))
 }
 
-fn assign_bytes(m: &mut Machine<'_>) -> Answer {
+pub fn assign_bytes(m: &mut Machine<'_>) -> Answer {
     let (from, len) = (m.arg(1), m.arg(2));
     let text = m.bytes(from, len)?;
     edit(m, |_, _| Ok(text))
 }
 
-fn append(m: &mut Machine<'_>, more: &[u8]) -> Answer {
+pub fn append(m: &mut Machine<'_>, more: &[u8]) -> Answer {
     edit(m, |_, mut text| {
         text.extend_from_slice(more);
         Ok(text)
     })
 }
 
-fn append_bytes(m: &mut Machine<'_>) -> Answer {
+pub fn append_bytes(m: &mut Machine<'_>) -> Answer {
     let (from, len) = (m.arg(1), m.arg(2));
     let more = m.bytes(from, len)?;
     append(m, &more)
 }
 
-fn append_literal(m: &mut Machine<'_>) -> Answer {
+pub fn append_literal(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(1);
     let more = m.text(from);
     append(m, &more)
@@ -217,18 +246,18 @@ fn append_string(m: &mut Machine<'_>) -> Answer {
     append(m, &more)
 }
 
-fn push_back(m: &mut Machine<'_>) -> Answer {
+pub fn push_back(m: &mut Machine<'_>) -> Answer {
     let byte = m.arg(1) as u8;
     append(m, &[byte])
 }
 
-fn insert_literal(m: &mut Machine<'_>) -> Answer {
+pub fn insert_literal(m: &mut Machine<'_>) -> Answer {
     let (position, from) = (m.arg(1), m.arg(2));
     let more = m.text(from);
     edit(m, |_, text| Ok(spliced(&text, position, 0, &more)))
 }
 
-fn replace(m: &mut Machine<'_>) -> Answer {
+pub fn replace(m: &mut Machine<'_>) -> Answer {
     let (position, removed, from, len) = (m.arg(1), m.arg(2), m.arg(3), m.arg(4));
     let more = m.bytes(from, len)?;
     edit(m, |_, text| Ok(spliced(&text, position, removed, &more)))
@@ -269,7 +298,7 @@ fn reserve(m: &mut Machine<'_>) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn resize(m: &mut Machine<'_>) -> Answer {
+pub fn resize(m: &mut Machine<'_>) -> Answer {
     let (len, byte) = (m.arg(1), m.arg(2));
     let filler = repeated(m, byte, len)?;
     edit(m, |_, mut text| {
@@ -280,7 +309,7 @@ fn resize(m: &mut Machine<'_>) -> Answer {
     })
 }
 
-fn construct_filled(m: &mut Machine<'_>) -> Answer {
+pub fn construct_filled(m: &mut Machine<'_>) -> Answer {
     let (at, count, byte) = (m.arg(0), m.arg(1), m.arg(2));
     let text = repeated(m, byte, count)?;
     new_string(m, at, &text);
@@ -294,7 +323,7 @@ fn construct_range(m: &mut Machine<'_>) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn construct_bytes(m: &mut Machine<'_>) -> Answer {
+pub fn construct_bytes(m: &mut Machine<'_>) -> Answer {
     let (at, from, len) = (m.arg(0), m.arg(1), m.arg(2));
     let text = m.bytes(from, len)?;
     new_string(m, at, &text);
@@ -308,7 +337,7 @@ fn construct_literal(m: &mut Machine<'_>) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn construct_copy(m: &mut Machine<'_>) -> Answer {
+pub fn construct_copy(m: &mut Machine<'_>) -> Answer {
     let (at, from) = (m.arg(0), m.arg(1));
     let text = read_string(m, from)?;
     new_string(m, at, &text);
@@ -341,11 +370,11 @@ fn swap(m: &mut Machine<'_>) -> Answer {
     Ok(Value::ZERO)
 }
 
-fn order(a: &[u8], b: &[u8]) -> Value {
+pub fn order(a: &[u8], b: &[u8]) -> Value {
     Value::new(a.cmp(b) as i64 as u64)
 }
 
-fn compare_literal(m: &mut Machine<'_>) -> Answer {
+pub fn compare_literal(m: &mut Machine<'_>) -> Answer {
     let (at, other) = (m.arg(0), m.arg(1));
     let (a, b) = (read_string(m, at)?, m.text(other));
     Ok(order(&a, &b))
@@ -357,11 +386,11 @@ fn compare(m: &mut Machine<'_>) -> Answer {
     Ok(order(&a, &b))
 }
 
-fn position(found: Option<usize>) -> Value {
+pub fn position(found: Option<usize>) -> Value {
     Value::new(found.map_or(u64::MAX, |n| n as u64))
 }
 
-fn find(m: &mut Machine<'_>) -> Answer {
+pub fn find(m: &mut Machine<'_>) -> Answer {
     let (at, from, start, len) = (m.arg(0), m.arg(1), m.arg(2), m.arg(3));
     let (text, what) = (read_string(m, at)?, m.bytes(from, len)?);
     let start = usize::try_from(start).unwrap_or(usize::MAX);
@@ -369,14 +398,14 @@ fn find(m: &mut Machine<'_>) -> Answer {
     Ok(position(found))
 }
 
-fn find_character(m: &mut Machine<'_>) -> Answer {
+pub fn find_character(m: &mut Machine<'_>) -> Answer {
     let (at, byte, start) = (m.arg(0), m.arg(1) as u8, m.arg(2));
     let text = read_string(m, at)?;
     let start = usize::try_from(start).unwrap_or(usize::MAX);
     Ok(position(text.get(start..).and_then(|rest| memchr::memchr(byte, rest)).map(|n| n + start)))
 }
 
-fn find_last(m: &mut Machine<'_>) -> Answer {
+pub fn find_last(m: &mut Machine<'_>) -> Answer {
     let (at, from, last, len) = (m.arg(0), m.arg(1), m.arg(2), m.arg(3));
     let (text, what) = (read_string(m, at)?, m.bytes(from, len)?);
     let end = usize::try_from(last.saturating_add(len)).unwrap_or(usize::MAX).min(text.len());

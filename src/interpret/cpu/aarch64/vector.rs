@@ -49,7 +49,7 @@ impl Vector {
     pub fn value(&self, width: usize, n: usize) -> Value {
         let at = n * width;
         let lane = self.lane(at / 8);
-        let is_alone = at % 8 == 0 && lane.bits & !mask(width) == 0;
+        let is_alone = at.is_multiple_of(8) && lane.bits & !mask(width) == 0;
         Value { bits: self.element(width, n), shadow: lane.shadow.filter(|_| width == 8 || is_alone) }
     }
     /// Sets an element with its shadow, as far as lanes can hold it.
