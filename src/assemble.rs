@@ -17,8 +17,9 @@ mod weigh;
 mod witnesses;
 
 use crate::container::{Container, LookAlike};
+use crate::error::Place;
 use crate::image::Image;
-use crate::model::{Artifact, Kind};
+use crate::model::{Artifact, Kind, Problem, Unknown};
 use crate::{limits, metadata};
 
 /// When machine code is read.
@@ -64,6 +65,7 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
     if artifact.error.is_some() {
         return artifact;
     }
+    let mut broken = Vec::new();
     for (index, folder) in container.models().iter().enumerate() {
         let drawn = model::draw(container, folder, settings);
         let path = |fact: &str| match fact {
@@ -78,12 +80,17 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
             problem.affects.iter_mut().for_each(|fact| *fact = path(fact));
             problem
         }));
+        broken.extend(drawn.broken_library);
         artifact.models.push(drawn.model);
     }
     if let Some(program) = &artifact.exported {
         for model in &mut artifact.models {
             call::labels(model.inputs.as_mut().map_or(&mut [], Vec::as_mut_slice), program);
         }
+    }
+    // one readable model is worth showing; without any there is nothing to judge
+    if !broken.is_empty() && broken.len() == artifact.models.len() {
+        artifact.error = broken.into_iter().next();
     }
     artifact.interface_id = identity::interface_id(&artifact.models);
     artifact
@@ -98,7 +105,15 @@ fn exported_program(container: &Container, artifact: &mut Artifact) {
     });
     match read {
         Ok(program) => artifact.exported = Some(program),
-        Err(error) => artifact.problems.push(claims::problem(&error, &member, "exported")),
+        Err(error) => {
+            artifact.problems.push(claims::problem(&error, &member, "exported"));
+            artifact.unknown.push(Unknown::new("exported", format!("it cannot be read: {}", error.message())));
+        }
+    }
+    for further in container.exported().skip(1) {
+        let place = Place { member: Some(further.name().to_owned()), ..Place::default() };
+        let message = format!("is a further exported program; only {name} is shown");
+        artifact.problems.push(Problem { place, message, affects: Vec::new() });
     }
 }
 

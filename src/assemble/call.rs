@@ -1,7 +1,10 @@
 //! How a caller's arguments become inputs, and names that people use for them.
 
 use crate::metadata::call_spec::{self, Leaf};
-use crate::model::{Constant, ConstantKind, Evidence, Exported, Interface, Label, TensorSpec, Unknown, Witness};
+use crate::metadata::symbol_number;
+use crate::model::{
+    Constant, ConstantKind, Dim, Evidence, Exported, Interface, Label, MetadataEntry, TensorSpec, Unknown, Witness,
+};
 
 /// Gives inputs and outputs their call paths; returns the paths of leaves that were baked in at export.
 pub fn paths(interface: &mut Interface) -> Vec<String> {
@@ -79,6 +82,46 @@ pub fn labels(inputs: &mut [TensorSpec], program: &Exported) {
     }
     for (input, exported) in inputs.iter_mut().zip(&program.inputs) {
         let new: Vec<Label> = exported.labels.iter().filter(|label| !input.labels.contains(label)).cloned().collect();
+        let support: Vec<Evidence> = new.iter().filter_map(|label| symbol_support(input, &label.name)).collect();
+        input.evidence.extend(support);
         input.labels.extend(new);
+        if input.path.is_none() {
+            input.path.clone_from(&exported.path);
+        }
+    }
+}
+
+/// A symbol whose number is the hash of a parameter's name supports that name (format reference, 7.3).
+fn symbol_support(input: &TensorSpec, label: &str) -> Option<Evidence> {
+    let (parameter, path) = label.split_at_checked(label.find(['[', '.']).unwrap_or(label.len()))?;
+    let mut dims = input.shape.iter().flatten().enumerate();
+    dims.find_map(|(d, dim)| match dim {
+        Some(Dim::Symbol { symbol, .. }) if symbol_number::supports(symbol, parameter, path, d) => {
+            let detail = format!("{symbol} has the number that export gives dim {d} of {label}");
+            Some(Evidence::new(Witness::Inferred, detail))
+        }
+        _ => None,
+    })
+}
+
+/// Metadata keys under which people keep the names of the inputs, as a JSON list or separated by commas or blanks.
+const NAME_LISTS: &[&str] = &["input_names", "inputs", "input_keys", "forward_arg_names", "arg_names"];
+
+/// Labels from the user's metadata, where a list has one name for each input.
+pub fn labels_of_user(inputs: &mut [TensorSpec], metadata: &[MetadataEntry]) {
+    let count = inputs.len();
+    for entry in metadata.iter().filter(|entry| NAME_LISTS.contains(&entry.key.as_str())) {
+        let names: Vec<String> = serde_json::from_str(&entry.value).unwrap_or_else(|_| {
+            entry.value.split([',', ' ']).map(str::trim).filter(|n| !n.is_empty()).map(str::to_owned).collect()
+        });
+        if names.len() != count {
+            continue;
+        }
+        for (input, name) in inputs.iter_mut().zip(names) {
+            input.evidence.extend(symbol_support(input, &name));
+            if !input.labels.iter().any(|label| label.name == name) {
+                input.labels.push(Label { name, source: Witness::Metadata });
+            }
+        }
     }
 }

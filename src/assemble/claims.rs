@@ -2,10 +2,10 @@
 
 use super::device::Statement;
 use crate::container::{Container, Member, MemberId, ModelFolder};
-use crate::error::Error;
+use crate::error::{Error, Place};
 use crate::limits;
 use crate::metadata::{aoti, extern_nodes};
-use crate::model::{Conflict, CustomOp, Dated, MetadataEntry, OperatorCall, Problem};
+use crate::model::{Conflict, CustomOp, Dated, Kind, MetadataEntry, OperatorCall, Problem, Unknown};
 
 /// Metadata of one model, in the loader's order of preference.
 #[derive(Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Claims {
     pub dating: Option<Dated>,
     /// copies that differ in other keys than the device
     pub conflicts: Vec<Conflict>,
+    /// entries that damage may hide
+    pub unknown: Vec<Unknown>,
 }
 
 /// Reads all metadata copies of a model.
@@ -35,6 +37,11 @@ pub fn metadata(container: &Container, folder: &ModelFolder, problems: &mut Vec<
             }
         };
         let mut copy = aoti::read(text, member.name());
+        // the copy that the loader reads decides what a caller gets
+        if first.is_none() && !copy.problems.is_empty() {
+            let reasons: Vec<&str> = copy.problems.iter().map(|p| p.message.as_str()).collect();
+            claims.unknown.push(Unknown::new("metadata", reasons.join("; ")));
+        }
         problems.extend(copy.problems.drain(..).map(|mut p| {
             p.affects.push("metadata".to_owned());
             p
@@ -54,6 +61,12 @@ pub fn metadata(container: &Container, folder: &ModelFolder, problems: &mut Vec<
                 first = Some(copy);
             }
         }
+    }
+    // a bare library has none, and 2.5 wrote none
+    if folder.metadata.is_empty() && container.kind() != Kind::Library && !folder.is_flat {
+        let message =
+            "the model has no metadata JSON: loaders since torch 2.6 refuse the package without it".to_owned();
+        problems.push(Problem { place: Place::default(), message, affects: Vec::new() });
     }
     claims
 }

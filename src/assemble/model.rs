@@ -5,6 +5,7 @@ use super::library::{self, Library};
 use super::witnesses::{self, Source};
 use super::{CodeReading, Settings, call, claims, constants, kernels, symbols, weigh};
 use crate::container::{self, Container, ModelFolder};
+use crate::error::{Error, Result};
 use crate::image::{Image, isa};
 use crate::model::{
     Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown, Witness,
@@ -19,12 +20,19 @@ pub struct Drawn {
     pub unknown: Vec<Unknown>,
     /// damage
     pub problems: Vec<Problem>,
+    /// there is a library, and it cannot be read: why
+    pub broken_library: Option<String>,
 }
 
 /// Puts one model folder together.
 pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) -> Drawn {
     let mut problems = Vec::new();
-    let image = open(container, folder, &mut problems);
+    let mut broken_library = None;
+    let image = open(container, folder).unwrap_or_else(|error| {
+        problems.push(damaged(&error));
+        broken_library = Some(error.to_string());
+        None
+    });
     let member = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
     let name = member.as_deref().unwrap_or_default();
     let mut library = image.as_ref().map(|image| library::read(image, name)).unwrap_or_default();
@@ -48,11 +56,13 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let symbols = symbols::settle(&mut interface);
     scan_instructions(image.as_ref(), settings, &mut library);
     let baked_in = call::paths(&mut interface);
+    call::labels_of_user(&mut interface.inputs, &claims.entries);
     library.requires.custom_ops = claims::custom_ops(container, folder, &interface.operators, &mut problems);
     library.requires.cpu_isa.declared = claims.cpu_isa;
 
     let mut unknown = std::mem::take(&mut interface.unknown);
     unknown.append(&mut library.unknown);
+    unknown.extend(claims.unknown);
     let mut found_kernels = std::mem::take(&mut interface.kernels);
     let unused = kernels::find_files(container, folder, &mut found_kernels, &mut problems, &mut unknown);
     if let Some(image) = &image {
@@ -89,32 +99,29 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         library: member,
         conflicts,
     };
+    // tables are read when they are asked for: what is odd about them is known now
+    problems.extend(image.iter().flat_map(Image::problems).map(|mut problem| {
+        problem.place.member = problem.place.member.or_else(|| model.library.clone());
+        problem
+    }));
     explain_gaps(&mut model, missing.as_deref(), &mut unknown);
-    Drawn { model, unknown, problems }
+    Drawn { model, unknown, problems, broken_library }
 }
 
-fn open<'a>(container: &'a Container, folder: &ModelFolder, problems: &mut Vec<Problem>) -> Option<Image<'a>> {
-    let region = match container.library(folder) {
-        Ok(region) => region?,
-        Err(error) => {
-            problems.push(damaged(&error));
-            return None;
-        }
-    };
-    match Image::open(region) {
-        Ok(image) => Some(image),
-        Err(error) => {
-            let name = folder.library.and_then(|id| container.member(id)).map(|m| m.name().to_owned());
-            let mut problem = damaged(&error);
-            problem.place.member = problem.place.member.or(name);
-            problems.push(problem);
-            None
-        }
+fn open<'a>(container: &'a Container, folder: &ModelFolder) -> Result<Option<Image<'a>>> {
+    let Some(region) = container.library(folder)? else { return Ok(None) };
+    let name = folder.library.and_then(|id| container.member(id)).map_or("", |m| m.name());
+    let image = Image::open(region).map_err(|error| error.in_member(name))?;
+    if image.export("AOTInductorModelContainerRun").is_none() {
+        image.exports().map_err(|error| error.in_member(name))?;
+        let error = Error::damaged("does not export AOTInductorModelContainerRun: it is no library of a model");
+        return Err(error.in_member(name).help("pack the model again"));
     }
+    Ok(Some(image))
 }
 
 /// A library that cannot be read spoils every fact of its model.
-fn damaged(error: &crate::error::Error) -> Problem {
+fn damaged(error: &Error) -> Problem {
     Problem { place: error.place().clone(), message: error.message().to_owned(), affects: vec![String::new()] }
 }
 
@@ -258,6 +265,7 @@ fn explain_gaps(model: &mut Model, missing: Option<&str>, unknown: &mut Vec<Unkn
             let at = |fact: &str| format!("{list}[{}].{fact}", tensor.index);
             gap(tensor.dtype.is_none(), at("dtype"));
             gap(tensor.rank.is_none(), at("rank"));
+            gap(tensor.path.is_none(), at("path"));
             gap(tensor.device.is_none(), at("device"));
             for (fact, dims) in [("shape", &tensor.shape), ("stride", &tensor.stride)] {
                 match dims {

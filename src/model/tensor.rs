@@ -20,7 +20,8 @@ pub struct TensorSpec {
     pub index: usize,
     /// internal name: `arg2_1`, `output0`
     pub name: Option<String>,
-    /// call path in keystr form, `args[0]['f16']`; `None` when the call spec does not tell
+    /// call path in keystr form, `args[0]['f16']`; `None` when the call spec does not tell, empty for the only value that
+    /// a model returns
     pub path: Option<String>,
     /// names that people use for it
     pub labels: Vec<Label>,
@@ -56,7 +57,7 @@ impl TensorSpec {
     /// For sentences: `input 2 (kwargs['bias'])`, with the name a person knows best.
     pub fn called(&self, what: &str) -> String {
         let label = self.labels.first().map(|l| l.name.as_str());
-        match self.path.as_deref().or(label).or(self.name.as_deref()) {
+        match self.path.as_deref().filter(|path| !path.is_empty()).or(label).or(self.name.as_deref()) {
             Some(name) => format!("{what} {} ({name})", self.index),
             None => format!("{what} {}", self.index),
         }
