@@ -7,7 +7,7 @@ mod weights_file;
 pub use codes::CODES;
 
 use super::{Judgement, Subject};
-use crate::model::{Constant, DeviceKind, Release, WeightsLocation};
+use crate::model::{Constant, DeviceKind, Kind, Release, WeightsLocation};
 use crate::report::{Finding, Level, Outcome};
 
 /// Appended weights begin at a multiple of this, or the runtime refuses them (aoti_runtime/model_base.h).
@@ -43,10 +43,14 @@ fn check_bytes(subject: &Subject, judgement: &mut Judgement) {
                     .fix("load them with load_constants or update_constant_buffer; --weights FILE compares them"),
             );
         }
-        Some(WeightsLocation::Blob) if weights.member.is_none() => {
-            let message =
-                "the weights are in a blob file that is not in the package: the first run reads no valid memory";
-            judgement.push(Finding::new("weights-blob-missing", Outcome::Fail, path, message).fix("package again"));
+        Some(WeightsLocation::Blob) if is_without_blob(subject) => {
+            let message = "the weights are in a blob file that is not here: the first run reads no valid memory";
+            // a bare library's caller may have the blob elsewhere; to a package nobody adds it
+            let (outcome, fix) = match subject.artifact.kind {
+                Kind::Library => (Outcome::Warn, "deploy the blob with the library, and hand it over after loading"),
+                _ => (Outcome::Fail, "package again"),
+            };
+            judgement.push(Finding::new("weights-blob-missing", outcome, path, message).fix(fix));
         }
         Some(WeightsLocation::None) => {
             judgement.push(Finding::new(
@@ -77,6 +81,12 @@ fn check_bytes(subject: &Subject, judgement: &mut Judgement) {
         },
         _ => {}
     }
+}
+
+/// The readers give the blob's size, 0 when there is none.
+fn is_without_blob(subject: &Subject) -> bool {
+    let weights = &subject.model.weights;
+    weights.member.is_none() || (weights.size_bytes == Some(0) && weights.expected_bytes != Some(0))
 }
 
 fn check_offset(subject: &Subject, judgement: &mut Judgement) {
@@ -194,6 +204,9 @@ mod tests {
         let mut blob = at(WeightsLocation::Blob, None, Some(1280));
         blob.models[0].weights.member = None;
         assert_eq!(outcome(check, &blob, &config, "weights-blob-missing"), [Fail]);
+        let mut library = at(WeightsLocation::Blob, Some(0), Some(1280));
+        library.kind = Kind::Library;
+        assert_eq!(outcome(check, &library, &config, "weights-blob-missing"), [Warn], "the caller may have it");
         assert_eq!(outcome(check, &at(WeightsLocation::Absent, None, None), &config, "weights-absent"), [Warn]);
     }
 
