@@ -6,10 +6,12 @@ use super::witnesses::{self, Source};
 use super::{CodeReading, Settings, call, claims, constants, kernels, symbols, weigh};
 use crate::container::{self, Container, ModelFolder};
 use crate::error::{Error, Result};
-use crate::image::{Image, isa};
+use crate::image::{Image, dating, isa};
 use crate::model::{
     Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown, Witness,
 };
+
+use std::collections::HashMap;
 
 /// A model, and what could not be read of it. Facts are paths below the model.
 #[derive(Debug)]
@@ -152,6 +154,11 @@ fn testimony(
             }
         }
         (None, Ok(code)) => (code, Vec::new(), None),
+        (Some(claim), Err(why)) if is_beside => match image.map(|image| stale(image, &claim)) {
+            Some(None) => (claim, Vec::new(), Some(why)),
+            Some(Some(conflict)) => (Interface::default(), vec![conflict], Some(why)),
+            None => (Interface::default(), Vec::new(), Some(why)),
+        },
         (Some(claim), Err(why)) => (claim, Vec::new(), Some(why)),
         (None, Err(why)) => (Interface::default(), Vec::new(), Some(why)),
     };
@@ -162,6 +169,30 @@ fn testimony(
         conflicts.extend(weigh::cross_check(&interface, &second));
     }
     (interface, conflicts, missing)
+}
+
+/// Why a source beside a library does not belong to it, as far as that shows without interpreting code: a name that is not
+/// among the library's texts, or a check with another number.
+fn stale(image: &Image<'_>, claim: &Interface) -> Option<Conflict> {
+    /// A handful of names tells builds apart.
+    const NAMES: usize = 64;
+    let tensors = claim.inputs.iter().chain(&claim.outputs).filter_map(|t| t.name.as_deref());
+    let constants = claim.constants.iter().filter_map(|c| c.fqn.as_deref().or(c.name.as_deref()));
+    // the longest names are the most telling, and short ones may be immediates in the code
+    let mut names: Vec<&str> = tensors.chain(constants).filter(|name| name.len() >= 8).collect();
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    let missing = names.into_iter().take(NAMES).find(|name| !dating::has_text(image, name.as_bytes()));
+    if let Some(name) = missing {
+        let header = Evidence::new(Witness::Strings, format!("the library has no text {name}"));
+        let mut source = Evidence::new(Witness::Source, format!("names {name}"));
+        source.member.clone_from(&claim.member);
+        let sides = vec![header, source];
+        return Some(Conflict { code: "source-stale".into(), subject: "inputs".into(), sides });
+    }
+    let second = witnesses::cross_references(image)?;
+    let conflict = weigh::cross_check(claim, &second).into_iter().next()?;
+    let sides = conflict.sides.into_iter().rev().collect();
+    Some(Conflict { code: "source-stale".into(), sides, ..conflict })
 }
 
 /// The first releases pass C++ tensors about, whose fields the interpreter only partly models, and never check inputs: what it
@@ -283,14 +314,12 @@ fn explain_gaps(model: &mut Model, missing: Option<&str>, unknown: &mut Vec<Unkn
         gap(constant.size_bytes.is_none(), format!("constants[{index}].size_bytes"));
         gap(constant.device.is_none(), format!("constants[{index}].device"));
     }
-    let said: std::collections::HashSet<String> = unknown.iter().map(|u| u.fact.clone()).collect();
-    let shape_reasons: Vec<(String, String)> =
-        unknown.iter().filter(|u| u.fact.ends_with(".shape")).map(|u| (u.fact.clone(), u.reason.clone())).collect();
-    for fact in gaps.into_iter().filter(|fact| !said.contains(fact)) {
+    let said: HashMap<String, String> = unknown.iter().map(|u| (u.fact.clone(), u.reason.clone())).collect();
+    for fact in gaps.into_iter().filter(|fact| !said.contains_key(fact)) {
         // rank and strides are unknown for the reason for which the shape is
         let of_shape = fact.strip_suffix(".rank").or_else(|| fact.strip_suffix(".stride"));
-        let shape = of_shape.and_then(|tensor| shape_reasons.iter().find(|(f, _)| *f == format!("{tensor}.shape")));
-        let why = shape.map_or_else(|| reason.clone(), |(_, why)| why.clone());
+        let shape = of_shape.and_then(|tensor| said.get(&format!("{tensor}.shape")));
+        let why = shape.unwrap_or(&reason).clone();
         unknown.push(Unknown::new(fact, why));
     }
 }

@@ -1,7 +1,7 @@
 //! Symbols of sizes: their ranges over all dims, and relations that the source leaves open (design: "Inference").
 
 use crate::model::{Bounds, Dim, Evidence, Expr, Interface, Relation, SymbolRange, TensorSpec, Unknown, Witness};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Ranges of symbols, in order of first appearance.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ fn intersect(a: Bounds, b: Bounds) -> Bounds {
 
 /// Settles open relations, gives every dim the bounds of its symbols, and fills in strides that a rule gives.
 pub fn settle(interface: &mut Interface) -> Vec<SymbolRange> {
-    let open: Vec<String> = interface.relations.iter().map(|r| r.subject.clone()).collect();
+    let open: HashSet<String> = interface.relations.iter().map(|r| r.subject.clone()).collect();
     let mut ranges = Ranges::default();
     collect(&interface.inputs, &mut ranges, &open);
     let relations = std::mem::take(&mut interface.relations);
@@ -53,7 +53,7 @@ pub fn settle(interface: &mut Interface) -> Vec<SymbolRange> {
     }
     // the dims settled now belong to their symbols, the open ones to their own
     let mut ranges = Ranges::default();
-    collect(&interface.inputs, &mut ranges, &[]);
+    collect(&interface.inputs, &mut ranges, &HashSet::new());
     for tensor in interface.inputs.iter_mut().chain(&mut interface.outputs) {
         for dim in tensor.shape.iter_mut().chain(&mut tensor.stride).flatten().flatten() {
             bound(dim, &ranges);
@@ -72,7 +72,7 @@ pub fn settle(interface: &mut Interface) -> Vec<SymbolRange> {
 }
 
 /// Bounds of each symbol from the dims that are it, else from those that are linear in it.
-fn collect(inputs: &[TensorSpec], ranges: &mut Ranges, skip: &[String]) {
+fn collect(inputs: &[TensorSpec], ranges: &mut Ranges, skip: &HashSet<String>) {
     let mut derived: Vec<(String, Bounds)> = Vec::new();
     for input in inputs {
         for (position, dim) in input.shape.iter().flatten().enumerate() {
@@ -141,7 +141,7 @@ fn settle_relation(inputs: &mut [TensorSpec], ranges: &Ranges, mut relation: Rel
         return Some(relation);
     }
     let (input, position) = place(&relation.subject)?;
-    let input = inputs.iter_mut().find(|i| i.index == input)?;
+    let input = inputs.get_mut(input)?;
     let slot = input.shape.as_mut()?.get_mut(position)?;
     let (min, max) = slot.as_ref()?.bounds();
     let candidates: Vec<Expr> = ranges.list.iter().filter_map(|range| multiple(range, (min, max))).collect();

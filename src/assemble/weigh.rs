@@ -2,8 +2,8 @@
 //!
 //! Code beats claims. Where both agree the claim's names stay, since source knows PyTorch's names of symbols.
 
-use crate::model::{Conflict, Constant, Dim, Evidence, Expr, Interface, TensorSpec, Witness};
-use std::collections::HashMap;
+use crate::model::{Conflict, Constant, Dim, Evidence, Expr, Interface, TensorSpec, Unknown, Witness};
+use std::collections::{HashMap, HashSet};
 
 /// Conflicts of one pair that are listed; two unrelated builds differ everywhere.
 const LISTED: usize = 32;
@@ -75,12 +75,11 @@ pub fn weigh(mut claim: Interface, code: &Interface, conflict: &str) -> (Interfa
     // what the code settled is no longer unknown; what the claim had settled the code need not
     claim.unknown.retain(|u| !is_known(&claim_view(&claim.inputs, &claim.outputs), &u.fact));
     let known = claim_view(&claim.inputs, &claim.outputs);
-    for unknown in &code.unknown {
-        let is_named = claim.unknown.iter().any(|u| u.fact == unknown.fact);
-        if !is_named && !is_known(&known, &unknown.fact) && concerns_tensor(&unknown.fact) {
-            claim.unknown.push(unknown.clone());
-        }
-    }
+    let named: HashSet<&str> = claim.unknown.iter().map(|u| u.fact.as_str()).collect();
+    let is_new =
+        |u: &&Unknown| !named.contains(u.fact.as_str()) && !is_known(&known, &u.fact) && concerns_tensor(&u.fact);
+    let new: Vec<Unknown> = code.unknown.iter().filter(is_new).cloned().collect();
+    claim.unknown.extend(new);
     let found = sides.found;
     (claim, found)
 }

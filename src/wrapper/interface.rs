@@ -177,10 +177,12 @@ impl WrapperSource {
         } else if check.is_some() || asserted.is_some() {
             self.dims(index, &mut input, member, fresh, interface);
         }
-        for (fact, is_missing) in [("dtype", input.dtype.is_none()), ("shape", input.shape.is_none())] {
-            if is_missing && interface.unknown.iter().all(|u| u.fact != format!("inputs[{index}].{fact}")) {
+        for (fact, is_missing) in [("shape", input.shape.is_none()), ("dtype", input.dtype.is_none())] {
+            let fact = format!("inputs[{index}].{fact}");
+            // `dims` may have said more about this very input, last
+            if is_missing && interface.unknown.last().is_none_or(|u| u.fact != fact) {
                 let reason = if self.checks.are_compiled_in { "the source has no check for it" } else { NO_CHECKS };
-                interface.unknown.push(Unknown::new(format!("inputs[{index}].{fact}"), reason));
+                interface.unknown.push(Unknown::new(fact, reason));
             }
         }
         input
