@@ -197,6 +197,10 @@ pub fn describe(kernel: &mut Kernel, file: &KernelFile) {
     }
     kernel.registers = kernel.images.iter().find_map(|image| image.registers);
     kernel.not_read.clone_from(&file.not_read);
+    for image in file.images.iter().filter(|image| image.is_arch_uncertain) {
+        let arch = image.arch.as_ref().map_or_else(|| "no known target".to_owned(), ToString::to_string);
+        kernel.not_read.push(format!("its header is of an unknown layout, which seems to say {arch}"));
+    }
     for image in &file.images {
         for assertion in &image.assertions {
             add_assertion(kernel, assertion);

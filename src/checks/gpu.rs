@@ -95,6 +95,12 @@ fn check_arch(subject: &Subject, gpu: &Gpu, kernels: &[&Kernel], is_gpu_model: b
     let finding = |outcome, message: String| {
         Finding::new("gpu-arch", outcome, subject.path("kernels"), message).sides(archs(kernels), gpu)
     };
+    let of_other_kind = subject.model.device.as_ref().filter(|d| !matches!(d.kind, DeviceKind::Cpu | DeviceKind::Cuda));
+    if let (Some(device), GpuKind::Nvidia { .. }) = (of_other_kind, &gpu.kind) {
+        let message = format!("{gpu}: the model is for {device}, which is no NVIDIA GPU");
+        judgement.push(finding(Outcome::Fail, message).fix("compile again for cuda"));
+        return;
+    }
     if kernels.is_empty() {
         let says = if !is_gpu_model {
             format!("{gpu}: the model is for cpu and has no GPU kernels")
@@ -364,6 +370,9 @@ mod tests {
 
     #[test]
     fn a_cpu_model_has_nothing_to_refuse() {
-        assert_eq!(outcome(check, &sample::cpu(), &config("T4", None), "gpu-arch"), [Pass]);
+        let mut artifact = sample::cpu();
+        assert_eq!(outcome(check, &artifact, &config("T4", None), "gpu-arch"), [Pass]);
+        artifact.models[0].device = Some(crate::model::Device::new(DeviceKind::Mps));
+        assert_eq!(outcome(check, &artifact, &config("T4", None), "gpu-arch"), [Fail], "made for another vendor's");
     }
 }
