@@ -41,6 +41,8 @@ pub struct Settings {
     pub code: CodeReading,
     /// decode all code for the instruction sets it uses
     pub scans_instructions: bool,
+    /// hash the whole file: `--digest`
+    pub hashes_file: bool,
 }
 
 /// Everything that an opened file says. `path` is shown as it is given.
@@ -50,7 +52,7 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
         kind: container.kind(),
         size_bytes: container.size_bytes(),
         interface_id: None,
-        sha256: None,
+        sha256: if settings.hashes_file { container.sha256() } else { None },
         archive: container.archive(),
         error: container.error().map(str::to_owned),
         models: Vec::new(),

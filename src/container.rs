@@ -391,6 +391,22 @@ impl Container {
         Region::whole(self.bytes.as_ref())
     }
 
+    /// SHA-256 over all bytes of the file, in hexadecimal; `None` for a folder. Reads the whole file, weights included.
+    pub fn sha256(&self) -> Option<String> {
+        use sha2::{Digest, Sha256};
+        const PIECE: u64 = 1 << 20;
+        if self.kind == Kind::Directory {
+            return None;
+        }
+        let (file, mut hash, mut offset) = (self.whole(), Sha256::new(), 0);
+        while offset < file.len() {
+            let piece = file.get(offset, PIECE.min(file.len().saturating_sub(offset)))?;
+            hash.update(piece);
+            offset = offset.saturating_add(PIECE);
+        }
+        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// The library of a model, when it begins like one.
     ///
     /// # Errors

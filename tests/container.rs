@@ -320,3 +320,10 @@ fn layouts_date_the_release_that_wrote_them() {
     assert_eq!(range("2.15.0-cpu-blob_weights.pt2"), own("2.10", ""));
     assert_eq!(range("2.15.0-cpu-mlp_dynamic.so"), own("", ""));
 }
+
+#[test]
+fn the_digest_is_that_of_the_whole_file() {
+    let page = open("negatives/page.pt2");
+    assert_eq!(page.sha256().as_deref(), Some("85a9005e4039e9c74961b037e01432d92df6b354276af69f7ff46479778790fd"));
+    assert_eq!(open("hostile/directory.pt2").sha256(), None);
+}

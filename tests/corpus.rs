@@ -269,7 +269,7 @@ fn packages_are_what_was_compiled() {
 fn source_and_code_of_packages_agree() {
     let mut all = artifacts(".pt2");
     all.retain(|(path, _)| !is_foreign(path));
-    report(&all, &Settings { code: CodeReading::Always, scans_instructions: false });
+    report(&all, &Settings { code: CodeReading::Always, scans_instructions: false, ..Settings::default() });
 }
 
 #[test]

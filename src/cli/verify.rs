@@ -21,6 +21,7 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     let settings = Settings {
         code: if args.files.no_interpret { CodeReading::Never } else { CodeReading::Always },
         scans_instructions: configs.iter().any(|c| c.cpu.is_some()),
+        ..Settings::default()
     };
     let out = output.open()?;
     let opened = open::open(&paths, &settings)?;
