@@ -9,7 +9,9 @@
 
 use super::cpu::{Condition, Frame, Registers};
 use super::machine::{Exit, Machine, Stop};
+use super::tensors::Kind;
 use super::value::{Expressions, Node, Origin, Property, Relation, Shadow, Value};
+use crate::model::Bounds;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How branches on symbols are decided.
@@ -64,6 +66,7 @@ struct Open {
     otherwise: u64,
     pinned: BTreeSet<Shadow>,
     substitutions: BTreeMap<Shadow, Shadow>,
+    ranges: BTreeMap<Shadow, Bounds>,
 }
 
 /// State of the exploration.
@@ -77,6 +80,8 @@ pub struct Explorer {
     pinned: BTreeSet<Shadow>,
     /// symbols that a required equality expressed by others
     pub substitutions: BTreeMap<Shadow, Shadow>,
+    /// values that required relations leave to a symbol
+    ranges: BTreeMap<Shadow, Bounds>,
     open: Vec<Open>,
     probe_symbols: Vec<Shadow>,
     probe_branches: u32,
@@ -132,6 +137,32 @@ pub fn normal(expressions: &mut Expressions, relation: Relation, left: Shadow, r
     Normal { terms, constant, relation: relation.as_signed() }
 }
 
+/// Bounds of `x` in `factor*x + constant REL 0`; `None` for "not equal".
+pub fn bounds(form: &Normal, factor: i64) -> Option<Bounds> {
+    let (k, c) = (i128::from(factor), i128::from(form.constant));
+    let (relation, k, c) = if k < 0 { (form.relation.swapped(), -k, -c) } else { (form.relation, k, c) };
+    if k == 0 {
+        return None;
+    }
+    let floor = |n: i128| i64::try_from(n.div_euclid(k)).ok();
+    let (min, max) = match relation {
+        Relation::Equal => (floor(-c + k - 1), floor(-c)),
+        Relation::GreaterEqual => (floor(-c + k - 1), None),
+        Relation::Greater => (floor(-c + 1 + k - 1), None),
+        Relation::LessEqual => (None, floor(-c)),
+        Relation::Less => (None, floor(-c - 1)),
+        _ => return None,
+    };
+    Some((min, max))
+}
+
+/// No number lies in both.
+fn is_disjoint(a: Bounds, b: Bounds) -> bool {
+    let low = a.0.max(b.0);
+    let high = a.1.into_iter().chain(b.1).min();
+    low.zip(high).is_some_and(|(low, high)| low > high)
+}
+
 impl Machine<'_> {
     /// Answers a branch whose condition depends on symbols.
     pub fn branch(&mut self, condition: Condition, at: u64, taken: u64, otherwise: u64) -> Result<(), Exit> {
@@ -149,7 +180,9 @@ impl Machine<'_> {
         if self.explorer.mode == Mode::Probe {
             return self.branch_in_probe(&form, &symbols, outcome, taken, otherwise);
         }
-        if let Some(known) = self.decided(&form) {
+        let demands = self.demands(&form);
+        let known = if is_emptiness(&self.bus.expressions, &form) { Some(outcome) } else { self.decided(&form) };
+        if let Some(known) = known {
             self.cpu.set_pc(side(known));
             return Ok(());
         }
@@ -177,15 +210,40 @@ impl Machine<'_> {
         if self.explorer.open.len() < MOST_OPEN {
             let snapshot = self.snapshot();
             let (pinned, substitutions) = (self.explorer.pinned.clone(), self.explorer.substitutions.clone());
-            self.explorer.open.push(Open { snapshot, condition, outcome, at, taken, otherwise, pinned, substitutions });
+            let ranges = self.explorer.ranges.clone();
+            self.explorer.open.push(Open {
+                snapshot,
+                condition,
+                outcome,
+                at,
+                taken,
+                otherwise,
+                pinned,
+                substitutions,
+                ranges,
+            });
         }
-        self.take(&condition, at, outcome, false, String::new());
+        // what an assertion demands is taken as demanded, although it looks further before it throws (a stride does
+        // not matter when the dim turns out to have one element)
+        let outcome = if demands { form.relation == Relation::Equal } else { outcome };
+        self.take(&condition, at, outcome, demands, String::new());
         self.cpu.set_pc(side(outcome));
         Ok(())
     }
 
-    /// The outcome, when required equalities have fixed all symbols in it.
+    /// The outcome, when what is required already decides it.
     fn decided(&mut self, form: &Normal) -> Option<bool> {
+        if let [(symbol, factor)] = form.terms.as_slice()
+            && let Some(range) = self.explorer.ranges.get(symbol)
+        {
+            let with = |relation| bounds(&Normal { terms: Vec::new(), constant: form.constant, relation }, *factor);
+            if with(form.relation).is_some_and(|wanted| is_disjoint(*range, wanted)) {
+                return Some(false);
+            }
+            if with(form.relation.negated()).is_some_and(|wanted| is_disjoint(*range, wanted)) {
+                return Some(true);
+            }
+        }
         let e = &mut self.bus.expressions;
         let mut symbols = Vec::new();
         form.terms.iter().for_each(|t| e.symbols(t.0, &mut symbols));
@@ -225,17 +283,37 @@ impl Machine<'_> {
             match self.decided(form) {
                 Some(known) => outcome = known,
                 // further checks of the same kind are taken to hold
-                None if is_demand(&self.bus.expressions, form) => {
-                    let wants = form.relation == Relation::Equal;
-                    self.make(form, wants);
-                    outcome = wants;
+                None if self.demands(form) => {
+                    outcome = form.relation == Relation::Equal;
+                    self.make(form, outcome);
+                    self.explorer.probe_symbols.extend_from_slice(symbols);
                 }
-                None if matches!(form.relation, Relation::Equal | Relation::NotEqual) => {}
+                // it may throw for this reason as well: nothing is known about the side as such
                 None => return Err(probe_goes_on()),
             }
         }
         self.cpu.set_pc(if outcome { taken } else { otherwise });
         Ok(())
+    }
+
+    /// An equality that a check demands: of a rank or type, of a size or stride with an expression or a number.
+    /// Of an input's size, equality with 0 or 1 is rather a question (a dim of one element needs no stride).
+    fn demands(&self, form: &Normal) -> bool {
+        if !matches!(form.relation, Relation::Equal | Relation::NotEqual) {
+            return false;
+        }
+        form.terms.iter().any(|(atom, factor)| {
+            let Some(Origin::Tensor(id, property)) = self.bus.expressions.origin(*atom) else { return false };
+            let is_alone = form.terms.len() == 1;
+            let number = form.constant.wrapping_neg().wrapping_mul(*factor);
+            let is_input = self.tensors.get(id).is_some_and(|t| matches!(t.kind, Kind::Input(_)));
+            match property {
+                Property::Rank | Property::DType | Property::Device => is_alone,
+                Property::Size(_) => !is_alone || number >= if is_input { 2 } else { 0 },
+                Property::Stride(_) => !is_alone || number >= 0,
+                _ => false,
+            }
+        })
     }
 
     /// Runs one side until it throws, or until it is clear that it goes on.
@@ -278,8 +356,17 @@ impl Machine<'_> {
         let relation = if outcome { condition.relation } else { condition.relation.negated() };
         let form = normal(e, relation, left, right);
         let holds = self.make(&form, true);
+        // behind an open branch a bound may hold for this path alone
+        let is_required = is_required && (self.explorer.open.is_empty() || form.relation == Relation::Equal);
         if is_required && form.relation == Relation::Equal {
             self.pin(&form);
+        }
+        if let ([(symbol, factor)], true) = (form.terms.as_slice(), is_required && holds)
+            && let Some((min, max)) = bounds(&form, *factor)
+        {
+            let range = self.explorer.ranges.entry(*symbol).or_default();
+            range.0 = range.0.max(min);
+            range.1 = range.1.into_iter().chain(max).min();
         }
         self.explorer.constraints.push(Constraint {
             at,
@@ -386,6 +473,7 @@ impl Machine<'_> {
         self.restore(&open.snapshot);
         self.explorer.pinned = open.pinned;
         self.explorer.substitutions = open.substitutions;
+        self.explorer.ranges = open.ranges;
         let outcome = !open.outcome;
         self.take(&open.condition, open.at, outcome, true, message);
         self.cpu.set_pc(if outcome { open.taken } else { open.otherwise });
@@ -417,23 +505,35 @@ fn free_symbol(e: &Expressions, explorer: &Explorer, form: &Normal) -> Option<(S
         .copied()
 }
 
-/// An equality that a check demands: of a rank, of a size or stride with a number above 1 or an expression.
-/// Equality with 0 or 1 is rather a question (`numel == 0`, a dim of size 1).
-fn is_demand(e: &Expressions, form: &Normal) -> bool {
-    if !matches!(form.relation, Relation::Equal | Relation::NotEqual) {
-        return false;
-    }
-    form.terms.iter().any(|(atom, factor)| match e.origin(*atom) {
-        Some(Origin::Tensor(_, Property::Rank | Property::DType | Property::Device)) => form.terms.len() == 1,
-        Some(Origin::Tensor(_, Property::Size(_) | Property::Stride(_))) => {
-            form.terms.len() > 1 || form.constant.wrapping_neg().wrapping_mul(*factor) >= 2
+/// The question whether a tensor has elements at all: a way out of assertions, never a check.
+fn is_emptiness(e: &Expressions, form: &Normal) -> bool {
+    match form.terms.as_slice() {
+        [(symbol, _)] if form.constant == 0 => {
+            matches!(e.origin(*symbol), Some(Origin::Tensor(_, Property::Elements)))
         }
         _ => false,
-    })
+    }
 }
 
 /// A value that is a symbol.
 pub fn symbolic(e: &mut Expressions, origin: Origin, initial: i64) -> Value {
     let shadow = e.symbol(origin, initial);
     Value { bits: e.eval(shadow) as u64, shadow: Some(shadow) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_round_inwards() {
+        let form = |relation, constant| Normal { terms: Vec::new(), constant, relation };
+        assert_eq!(bounds(&form(Relation::Greater, -1), 1), Some((Some(2), None)));
+        assert_eq!(bounds(&form(Relation::LessEqual, -1024), 1), Some((None, Some(1024))));
+        assert_eq!(bounds(&form(Relation::GreaterEqual, -7), 2), Some((Some(4), None)));
+        assert_eq!(bounds(&form(Relation::Less, 7), -2), Some((Some(4), None)));
+        assert_eq!(bounds(&form(Relation::NotEqual, 0), 1), None);
+        assert!(is_disjoint((Some(2), Some(1024)), (None, Some(1))));
+        assert!(!is_disjoint((Some(2), None), (None, Some(2))));
+    }
 }

@@ -35,7 +35,7 @@ pub enum Stop {
     Expressions,
     /// code that writes into code
     CodeWritten(u64),
-    /// a jump to what is no code
+    /// a jump to what is no code, by the machine's address
     NotCode(u64),
     /// an instruction that is not modelled
     Instruction {
@@ -58,7 +58,10 @@ impl fmt::Display for Stop {
             Self::Depth => write!(f, "calls are nested deeper than {}", limits::CALL_DEPTH),
             Self::Expressions => f.pad("expressions over sizes grew beyond the cap"),
             Self::CodeWritten(at) => write!(f, "the code at {at:#x} is written while it runs"),
-            Self::NotCode(at) => write!(f, "a jump to {at:#x}, where no code is"),
+            Self::NotCode(0) => f.pad("a call through a null pointer"),
+            Self::NotCode(at) => {
+                write!(f, "a jump to {:#x}, where no code is", at.wrapping_sub(layout::IMAGE))
+            }
             Self::Instruction { name, at, function } => {
                 write!(f, "instruction `{name}` at {at:#x} in {function} is not modelled")
             }
@@ -340,7 +343,7 @@ impl<'a> Machine<'a> {
             }
             None => {
                 let Some(name) = self.imports.name_at(pc) else {
-                    return Err(Exit::Stop(Stop::NotCode(self.file_address(pc))));
+                    return Err(Exit::Stop(Stop::NotCode(pc)));
                 };
                 self.import = name.to_owned();
                 self.imports.handler(pc)

@@ -31,6 +31,15 @@ impl Hasher for AddressHasher {
         self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 ^= self.0 >> 29;
     }
+    fn write_u8(&mut self, n: u8) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_i64(&mut self, n: i64) {
+        self.write_u64(n as u64);
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write_u64(n as u64);
+    }
     fn write_u32(&mut self, n: u32) {
         self.write_u64(u64::from(n));
     }

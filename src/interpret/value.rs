@@ -4,10 +4,9 @@
 //! assignment of the symbols. Expressions are kept once (equal ones have the same number), linear ones in a normal
 //! form, so that a relation such as `in1.size0 == 2*in0.size0` can be read off.
 
-use super::memory::mask;
+use super::memory::{AddressMap, mask};
 use crate::limits;
 use crate::model::Expr;
-use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 /// Number of an expression in [`Expressions`].
@@ -233,7 +232,7 @@ pub type Linear = (Vec<(Shadow, i64)>, i64);
 pub struct Expressions {
     nodes: Vec<Node>,
     values: Vec<Assigned>,
-    index: HashMap<Node, Shadow>,
+    index: AddressMap<Node, Shadow>,
     now: u32,
     log: Vec<(Shadow, i64)>,
     /// an expression was too large to keep, so that the run has to end
@@ -252,7 +251,7 @@ impl Expressions {
         Self {
             nodes: Vec::new(),
             values: Vec::new(),
-            index: HashMap::new(),
+            index: AddressMap::default(),
             now: 1,
             log: Vec::new(),
             is_overgrown: false,

@@ -91,6 +91,10 @@ fn describe(
         let rule = "read through the layout of C++ tensors in torch 2.2 to 2.5";
         output.evidence.push(Evidence::new(Witness::Inferred, rule));
         output.inferred.extend(["dtype", "shape"].map(str::to_owned));
+        // operators that write into a tensor without elements give it their own size
+        if output.shape.iter().flatten().flatten().any(|dim| dim.as_static() == Some(0)) {
+            (output.rank, output.shape, output.stride) = (None, None, None);
+        }
     }
 }
 

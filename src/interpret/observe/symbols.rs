@@ -1,10 +1,10 @@
 //! Names and ranges of the symbols of a run.
 
-use crate::interpret::explore::{Normal, normal};
+use crate::interpret::explore::{bounds, normal};
 use crate::interpret::session::Visit;
 use crate::interpret::tensors::{Kind, TensorId};
 use crate::interpret::trace::Record;
-use crate::interpret::value::{Origin, Property, Relation, Shadow, Value};
+use crate::interpret::value::{Origin, Property, Shadow, Value};
 use crate::model::Expr;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,39 +213,5 @@ impl Symbols {
             None => Some(Expr::Int(value.signed(len))),
             Some(shadow) => visit.machine.bus.expressions.to_model(shadow, &|origin| self.resolve(visit, origin, 0)),
         }
-    }
-}
-
-/// Bounds of `x` in `factor*x + constant REL 0`; `None` for "not equal".
-fn bounds(form: &Normal, factor: i64) -> Option<(Option<i64>, Option<i64>)> {
-    let (k, c) = (i128::from(factor), i128::from(form.constant));
-    let (relation, k, c) = if k < 0 { (form.relation.swapped(), -k, -c) } else { (form.relation, k, c) };
-    if k == 0 {
-        return None;
-    }
-    let floor = |n: i128| i64::try_from(n.div_euclid(k)).ok();
-    let (min, max) = match relation {
-        Relation::Equal => (floor(-c + k - 1), floor(-c)),
-        Relation::GreaterEqual => (floor(-c + k - 1), None),
-        Relation::Greater => (floor(-c + 1 + k - 1), None),
-        Relation::LessEqual => (None, floor(-c)),
-        Relation::Less => (None, floor(-c - 1)),
-        _ => return None,
-    };
-    Some((min, max))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_round_inwards() {
-        let form = |relation, constant| Normal { terms: Vec::new(), constant, relation };
-        assert_eq!(bounds(&form(Relation::Greater, -1), 1), Some((Some(2), None)));
-        assert_eq!(bounds(&form(Relation::LessEqual, -1024), 1), Some((None, Some(1024))));
-        assert_eq!(bounds(&form(Relation::GreaterEqual, -7), 2), Some((Some(4), None)));
-        assert_eq!(bounds(&form(Relation::Less, 7), -2), Some((Some(4), None)));
-        assert_eq!(bounds(&form(Relation::NotEqual, 0), 1), None);
     }
 }
