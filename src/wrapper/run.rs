@@ -235,10 +235,10 @@ impl<'a, 'k> Reader<'a, 'k> {
         } else if !self.kernel_call(statement, line) {
             if let Some((name, value)) = declaration(statement) {
                 self.declare(name, value, statement, line);
-            } else if statement.starts_with("at::") {
-                self.operator(word_path(statement), statement);
             } else if statement.contains("StreamGuard ") {
                 self.guard(statement, line.number);
+            } else if statement.starts_with("at::") {
+                self.operator(word_path(statement), statement);
             }
         }
     }
