@@ -15,7 +15,7 @@ use aoti_inspect::model::Artifact;
 use aoti_inspect::report::{Outcome, Verdict};
 use aoti_inspect::target::cases::parse_cases;
 use aoti_inspect::target::{InputCase, InputRequest, InputRequests, LoadConfig, Which};
-use aoti_inspect::{CodeReading, Settings, inspect};
+use aoti_inspect::{Settings, inspect};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn rows(folder: &Path) -> BTreeMap<String, Vec<Row>> {
 }
 
 /// Artefacts below a folder by file name.
-fn artifacts(folder: &Path) -> BTreeMap<String, PathBuf> {
+fn artifacts(folder: &Path, extension: &str) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut open = vec![folder.to_path_buf()];
     while let Some(at) = open.pop() {
@@ -61,7 +61,7 @@ fn artifacts(folder: &Path) -> BTreeMap<String, PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == "pt2") {
+            } else if path.extension().is_some_and(|e| e == extension) {
                 found.insert(path.file_name().unwrap().to_str().unwrap().to_owned(), path);
             }
         }
@@ -109,12 +109,11 @@ fn judge_together(artifact: &Artifact, rows: &[Row]) -> Vec<String> {
     wrong.map(|(row, verdict)| format!("{} `{}` together: {verdict:?}", artifact.path, row.what)).collect()
 }
 
-fn judge_all(rows: &BTreeMap<String, Vec<Row>>, artifacts: &BTreeMap<String, PathBuf>, code: CodeReading) -> usize {
-    let settings = Settings { code, ..Settings::default() };
+/// Judges every artefact that `open` gives, alone and together; returns how many rows there were.
+fn judge_all(rows: &BTreeMap<String, Vec<Row>>, open: &dyn Fn(&str) -> Option<Artifact>) -> usize {
     let (mut count, mut wrong) = (0, Vec::new());
     for (name, rows) in rows {
-        let Some(path) = artifacts.get(name) else { continue };
-        let artifact = inspect(path, &settings).unwrap();
+        let Some(artifact) = open(name) else { continue };
         let (judged, mut bad) = judge(&artifact, rows);
         count += judged;
         wrong.append(&mut bad);
@@ -127,20 +126,47 @@ fn judge_all(rows: &BTreeMap<String, Vec<Row>>, artifacts: &BTreeMap<String, Pat
     count
 }
 
+/// Reads a package as it lies there.
+fn package(path: &Path) -> Artifact {
+    inspect(path, &Settings::default()).unwrap()
+}
+
+/// Reads a library as if it lay alone under another name: nothing beside it can help.
+fn bare_library(path: &Path) -> Artifact {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let bytes = std::fs::read(path).unwrap();
+    let container = aoti_inspect::container::open_bytes(Box::new(bytes), None);
+    aoti_inspect::assemble::assemble(&name, &container, &Settings::default())
+}
+
 #[test]
 fn verdicts_are_those_of_the_runtime() {
-    let rows = rows(Path::new("testdata/oracle"));
-    let count = judge_all(&rows, &artifacts(Path::new("testdata/artifacts")), CodeReading::WhenNeeded);
+    let files = artifacts(Path::new("testdata/artifacts"), "pt2");
+    let count = judge_all(&rows(Path::new("testdata/oracle")), &|name| files.get(name).map(|path| package(path)));
     assert!(count > 300, "only {count} rows were judged");
+}
+
+/// The corpus and all rows, when both lie beside the checkout.
+fn corpus() -> Option<(BTreeMap<String, Vec<Row>>, &'static Path)> {
+    let (folder, corpus) = (Path::new("../shared/oracle"), Path::new("target/corpus"));
+    (folder.exists() && corpus.exists()).then(|| (rows(folder), corpus))
 }
 
 #[test]
 fn verdicts_are_those_of_the_runtime_over_the_corpus() {
-    let (folder, corpus) = (Path::new("../shared/oracle"), Path::new("target/corpus"));
-    if !folder.exists() || !corpus.exists() {
-        return;
-    }
-    let count = judge_all(&rows(folder), &artifacts(corpus), CodeReading::WhenNeeded);
+    let Some((rows, corpus)) = corpus() else { return };
+    let files = artifacts(corpus, "pt2");
+    let count = judge_all(&rows, &|name| files.get(name).map(|path| package(path)));
     println!("{count} rows");
     assert!(count > 3000, "only {count} rows were judged");
+}
+
+/// The library of the same model, compiled for the same release, has the same verdicts.
+#[test]
+fn verdicts_through_bare_libraries() {
+    let Some((rows, corpus)) = corpus() else { return };
+    let files = artifacts(corpus, "so");
+    let count = judge_all(&rows, &|name| files.get(&name.replace(".pt2", ".so")).map(|path| bare_library(path)));
+    println!("{count} rows");
+    assert!(count > 2000, "only {count} rows were judged");
 }

@@ -65,6 +65,7 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
         sink.out.not_asked.into_iter().for_each(|topic| judgement.not_asked(topic));
     }
     cases::check(subject, judgement);
+    note_checks(subject, judgement);
     note_limits(subject, judgement);
 }
 
@@ -96,13 +97,17 @@ fn judge_requests(sink: &mut Sink) {
 
 fn judge_count(sink: &mut Sink, wanted: usize, given: usize) {
     if wanted == given {
-        sink.pass("input-count", "inputs", || format!("the model takes {wanted} inputs"));
+        sink.pass("input-count", "inputs", || format!("the model takes {wanted} {}", plural(wanted)));
     } else {
-        let plural = if wanted == 1 { "input" } else { "inputs" };
+        let plural = plural(wanted);
         sink.fail("input-count", "inputs", format!("the model takes {wanted} {plural}, {given} are given"), |f| {
             f.sides(wanted, given).fix("pass all tensors of the call in flat order; `show --call` prints them")
         });
     }
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "input" } else { "inputs" }
 }
 
 /// One list of inputs by position: rank, dtype, sizes, strides, device.
@@ -212,6 +217,19 @@ fn positions(what: &str, list: &[usize]) -> String {
             format!("{what}s {}{}", shown.join(", "), if list.len() > 8 { ", …" } else { "" })
         }
     }
+}
+
+/// Input checks that are compiled in and off by default: what `show` tells and `verify` makes up for.
+fn note_checks(subject: &Subject, judgement: &mut Judgement) {
+    let Some(checks) = &subject.model.checks else { return };
+    let message = match (&checks.enabled_by, checks.compiled_in) {
+        (Some(variable), true) => {
+            format!("input checks are in the file but off: wrong inputs run silently unless {variable}=1")
+        }
+        (None, true) => return,
+        (_, false) => "the file has no input checks: wrong inputs run silently".to_owned(),
+    };
+    judgement.push(Finding::new("input-unchecked", Outcome::Warn, subject.path("checks"), message).level(Level::Allow));
 }
 
 fn note_limits(subject: &Subject, judgement: &mut Judgement) {

@@ -150,4 +150,16 @@ pub const CODES: &[Code] = &[
             fix: "Look at the reasons by count; convert those inputs, or export for what really occurs.",
         },
     ),
+    Code {
+        id: "input-unchecked",
+        summary: "the runtime does not compare inputs with what was compiled",
+        level: Level::Allow,
+        page: Page {
+            compares: "Whether the generated code holds input checks, and what switches them on.",
+            matters: "Checks are compiled in since 2.7 and off by default: a wrong shape, dtype, stride or device runs \
+                      silently, and gives wrong numbers or an illegal access.",
+            reports: "pytorch issues 141115 and 153980; the switch is read at run time, not at compile time.",
+            fix: "Set AOTI_RUNTIME_CHECK_INPUTS=1 while testing, and verify the inputs of production with this tool.",
+        },
+    },
 ];

@@ -13,6 +13,8 @@ use std::io::{Result, Write};
 
 /// Constants and kernels listed without `--all`.
 const LISTED: usize = 10;
+/// Inputs and outputs listed without `--all`.
+const TENSORS_LISTED: usize = 24;
 
 /// Writes one artefact.
 ///
@@ -87,12 +89,22 @@ fn render_model(
         writeln!(out, "{}", paint(TITLE, "Needs"))?;
         write_needs(model, options, out)?;
     }
-    if options.wants("metadata") && !model.metadata.is_empty() {
-        writeln!(out, "{}", paint(TITLE, "Metadata"))?;
-        let rows: Vec<Vec<String>> = model.metadata.iter().map(|m| vec![m.key.clone(), m.value.clone()]).collect();
-        write_table(&[], &rows, options.width, out)?;
+    if options.wants("metadata") {
+        write_metadata(model, options, out)?;
     }
     Ok(())
+}
+
+/// The author's own keys; those that torch writes are said elsewhere, and shown on demand.
+fn write_metadata(model: &Model, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
+    let shows_all = options.is_verbose || options.shows_all || !options.only.is_empty();
+    let entries = model.metadata.iter().filter(|m| shows_all || !m.key.starts_with("AOTI_"));
+    let rows: Vec<Vec<String>> = entries.map(|m| vec![m.key.clone(), m.value.clone()]).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "{}", paint(TITLE, "Metadata"))?;
+    write_table(&[], &rows, options.width, out)
 }
 
 /// Device, platform, compiler, constants in one line.
@@ -149,8 +161,10 @@ fn write_tensors(tensors: &[TensorSpec], options: &TextOptions, out: &mut dyn Wr
     if has_labels {
         header.push("label");
     }
+    let limit = if options.shows_all { usize::MAX } else { TENSORS_LISTED };
     let rows: Vec<Vec<String>> = tensors
         .iter()
+        .take(limit)
         .map(|t| {
             let known = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
             let mut row = vec![
@@ -167,7 +181,12 @@ fn write_tensors(tensors: &[TensorSpec], options: &TextOptions, out: &mut dyn Wr
             row
         })
         .collect();
-    write_table(&header, &rows, options.width, out)
+    write_table(&header, &rows, options.width, out)?;
+    write_rest(tensors.len().saturating_sub(rows.len()), out)
+}
+
+fn write_rest(left: usize, out: &mut dyn Write) -> Result<()> {
+    if left > 0 { writeln!(out, "  … {left} more (--all lists them)") } else { Ok(()) }
 }
 
 /// `[s27, 8]`; an unknown element is `?`.
@@ -278,10 +297,7 @@ fn write_kernels(model: &Model, options: &TextOptions, out: &mut dyn Write) -> R
     let limit = if options.shows_all { usize::MAX } else { LISTED };
     let rows: Vec<Vec<String>> = model.kernels.iter().take(limit).map(kernel_row).collect();
     write_table(&["name", "kind", "targets", "file"], &rows, options.width, out)?;
-    if model.kernels.len() > rows.len() {
-        writeln!(out, "  … {} more (--all lists them)", model.kernels.len() - rows.len())?;
-    }
-    Ok(())
+    write_rest(model.kernels.len().saturating_sub(rows.len()), out)
 }
 
 fn kernel_row(kernel: &Kernel) -> Vec<String> {
