@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use aoti_inspect::model::{Evidence, Witness};
-use aoti_inspect::render::{github, junit, markdown, sarif};
+use aoti_inspect::render::{github, json, junit, markdown, sarif, text as plain};
 use aoti_inspect::report::{
     ArtifactReport, Cause, Change, ConfigPlace, Finding, Grade, Level, Outcome, Report, Side, TargetVerdict, Verdict,
     Waived,
@@ -14,8 +14,23 @@ use std::io::Write;
 
 type Render = fn(&Report, &mut dyn Write) -> std::io::Result<()>;
 
-const FORMATS: [(&str, Render); 4] =
-    [("markdown", markdown::render), ("github", github::render), ("sarif", sarif::render), ("junit", junit::render)];
+const FORMATS: [(&str, Render); 7] = [
+    ("markdown", markdown::render),
+    ("github", github::render),
+    ("sarif", sarif::render),
+    ("junit", junit::render),
+    ("json", json::render_report),
+    ("jsonl", json::render_report_lines),
+    ("text", render_text),
+];
+
+/// As on a terminal of 100 columns, with passes, without colour.
+fn render_text(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+    let options = plain::TextOptions { width: Some(100), is_verbose: true, ..Default::default() };
+    let mut coloured = Vec::new();
+    plain::render_report(report, &options, &mut coloured)?;
+    out.write_all(anstream::adapter::strip_bytes(&coloured).into_vec().as_slice())
+}
 
 fn text(render: Render, report: &Report) -> String {
     let mut out = Vec::new();

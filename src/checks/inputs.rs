@@ -5,6 +5,8 @@ mod cases;
 mod codes;
 mod shapes;
 mod strides;
+#[cfg(test)]
+mod tests;
 
 pub use codes::CODES;
 pub use shapes::bounds_text;

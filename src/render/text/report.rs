@@ -27,10 +27,12 @@ fn render_artifact(
     out: &mut dyn Write,
 ) -> Result<()> {
     let title = escape::plain(&artifact.path);
-    writeln!(out, "{} · {}", paint(TITLE, &title), escape::plain(&artifact.summary))?;
-    for finding in &artifact.findings {
-        let is_shown =
-            severity(finding) != Severity::Silent || (options.is_verbose && finding.outcome == Outcome::Pass);
+    let separator = if artifact.summary.is_empty() { "" } else { " · " };
+    writeln!(out, "{}{separator}{}", paint(TITLE, &title), escape::plain(&artifact.summary))?;
+    let mut findings: Vec<&Finding> = artifact.findings.iter().collect();
+    findings.sort_by_key(|finding| severity(finding));
+    for finding in findings {
+        let is_shown = options.is_verbose || severity(finding) != Severity::Silent;
         if is_shown {
             render_finding(finding, options, out)?;
         }
@@ -59,16 +61,27 @@ fn render_artifact(
 fn render_finding(finding: &Finding, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
     let (word, style) = match (finding.outcome, severity(finding)) {
         (Outcome::Pass, _) => ("pass", GOOD),
-        (Outcome::Unknown, _) => ("????", WARN),
+        (_, Severity::Silent) => ("note", DIM),
+        (Outcome::Unknown, _) => ("unknown", WARN),
         (_, Severity::Error) => ("FAIL", BAD),
         _ => ("warn", WARN),
     };
     let target = finding.target.as_ref().map(|t| format!("{}: ", escape::plain(t))).unwrap_or_default();
     let first = format!("  {}  {}  {target}", paint(style, word), paint(TITLE, finding.code));
-    let hang = 2 + 4 + 2 + finding.code.len() + 2;
+    let hang = 2 + word.len() + 2 + finding.code.len() + 2;
     write_wrapped(&first, &finding.message, if hang > 40 { 8 } else { hang }, options.width, out)?;
     if finding.outcome == Outcome::Pass {
         return Ok(());
+    }
+    if let Some(waived) = &finding.waived {
+        let until = waived.until.as_ref().map(|day| format!(" (until {day})")).unwrap_or_default();
+        return write_wrapped(
+            &format!("        {}  ", paint(DIM, "waived")),
+            &format!("{}{until}", waived.reason),
+            16,
+            options.width,
+            out,
+        );
     }
     if let Some(fix) = &finding.fix {
         write_wrapped(&format!("        {}  ", paint(DIM, "fix")), fix, 13, options.width, out)?;
