@@ -14,6 +14,7 @@ mod locale;
 mod shims;
 mod string;
 mod tensor_impl;
+mod windows;
 
 use super::cpu::Bus;
 use super::layout;
@@ -46,6 +47,7 @@ const TABLES: &[&[Row]] = &[
     shims::TABLE,
     cuda::TABLE,
     tensor_impl::TABLE,
+    windows::TABLE,
 ];
 /// Families by the beginning of the name, tried in this order after the exact names.
 const PREFIXES: &[&[Row]] = &[libstdcxx::PREFIXES, tensor_impl::PREFIXES, shims::PREFIXES];

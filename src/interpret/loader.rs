@@ -40,8 +40,23 @@ pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
         machine.imports.names().iter().any(|n| n.starts_with("_ZN2at") || n.contains("38alloc_tensors_by_stealing"));
     imports::prepare_variables(machine);
     machine.loaded.initializers = image.init_functions()?.iter().map(|f| bias(*f)).collect();
+    if image.format() == Format::Pe {
+        // what the system calls when a library is opened: its own address, "process attached", null
+        machine.loaded.initializers.extend(image.entry().map(bias));
+        machine.loaded.initializer_arguments = [machine.loaded.range.start, 1, 0];
+        machine.set_word(layout::THREAD_POINTER + thread_block::SELF, layout::THREAD_POINTER);
+        machine.set_word(layout::THREAD_POINTER + thread_block::STACK_BASE, layout::STACK.end);
+        machine.set_word(layout::THREAD_POINTER + thread_block::STACK_LIMIT, layout::STACK.start);
+    }
     machine.set_budget();
     Ok(())
+}
+
+/// Offsets in a Windows thread's block (`NT_TIB`).
+mod thread_block {
+    pub const STACK_BASE: u64 = 0x8;
+    pub const STACK_LIMIT: u64 = 0x10;
+    pub const SELF: u64 = 0x30;
 }
 
 /// How strings lie in memory, by the C++ library that is imported from and by the platform.

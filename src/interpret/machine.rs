@@ -8,7 +8,7 @@ use super::memory::{AddressMap, Memory};
 use super::tensors::Tensors;
 use super::trace::Recorder;
 use super::value::{Expressions, Value};
-use crate::image::Architecture;
+use crate::image::{Architecture, Format};
 use crate::limits;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,6 +88,8 @@ pub struct Loaded {
     pub weights: std::ops::Range<u64>,
     /// initialisers, in order
     pub initializers: Vec<u64>,
+    /// what they are called with
+    pub initializer_arguments: [u64; 3],
     /// bytes of executable segments
     pub executable_bytes: u64,
     /// bytes of the file
@@ -138,9 +140,10 @@ pub struct Machine<'a> {
     budget: u64,
 }
 
-/// The processor for an architecture; `None` when there is none yet.
-pub fn processor_for(architecture: Architecture) -> Option<Box<dyn Processor>> {
+/// The processor for a library, with its platform's way to call; `None` when there is none yet.
+pub fn processor_for(architecture: Architecture, format: Format) -> Option<Box<dyn Processor>> {
     match architecture {
+        Architecture::X86_64 if format == Format::Pe => Some(Box::new(x86_64::X86_64::for_windows())),
         Architecture::X86_64 => Some(Box::new(x86_64::X86_64::new())),
         Architecture::Aarch64 => Some(Box::new(aarch64::Aarch64::new())),
         _ => None,

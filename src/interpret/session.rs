@@ -119,7 +119,7 @@ pub fn create<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Visit<
 }
 
 fn load<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Machine<'a>> {
-    let Some(cpu) = processor_for(image.architecture()) else {
+    let Some(cpu) = processor_for(image.architecture(), image.format()) else {
         let what = format!("code for {} is not interpreted", image.architecture());
         return Err(Error::new(ErrorKind::Unsupported, what));
     };
@@ -171,11 +171,12 @@ impl Visit<'_> {
     }
 
     fn initialize(&mut self) {
+        let arguments = self.machine.loaded.initializer_arguments.map(Value::new);
         for function in self.machine.loaded.initializers.clone() {
             if function == layout::IMAGE || function == 0 {
                 continue;
             }
-            if let Err(exit) = self.machine.call(function, &[Value::ZERO; 3]) {
+            if let Err(exit) = self.machine.call(function, &arguments) {
                 let is_end = matches!(exit, Exit::Stop(Stop::Budget));
                 self.fail("initialisers", exit);
                 if is_end {

@@ -173,8 +173,10 @@ impl Relation {
 pub enum Operation {
     /// product
     Multiply,
-    /// upper half of the 128-bit product
+    /// upper half of the 128-bit product of signed numbers
     MultiplyHigh,
+    /// the same of unsigned numbers: compilers divide by a constant so
+    MultiplyHighUnsigned,
     /// quotient, rounded towards zero
     Divide,
     /// remainder of [`Operation::Divide`]
@@ -558,7 +560,7 @@ impl Expressions {
                         None
                     }
                 }
-                Operation::Or | Operation::Xor | Operation::MultiplyHigh => None,
+                Operation::Or | Operation::Xor | Operation::MultiplyHigh | Operation::MultiplyHighUnsigned => None,
             },
             Node::Select(relation, a, b, yes, no) => self.select_to_model(*relation, *a, *b, *yes, *no, name),
             Node::Truncate { of, .. } => go(of),
@@ -603,6 +605,7 @@ const fn operate(operation: Operation, a: i64, b: i64) -> i64 {
     match operation {
         Operation::Multiply => a.wrapping_mul(b),
         Operation::MultiplyHigh => ((a as i128 * b as i128) >> 64) as i64,
+        Operation::MultiplyHighUnsigned => ((a as u64 as u128 * b as u64 as u128) >> 64) as i64,
         Operation::Divide if b == 0 => 0,
         Operation::Divide => a.wrapping_div(b),
         Operation::Remainder if b == 0 => 0,

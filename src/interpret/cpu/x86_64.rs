@@ -36,10 +36,22 @@ mod register {
 }
 use register::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 
-/// Integer arguments, System V ABI.
-const ARGUMENTS: [usize; 6] = [RDI, RSI, RDX, RCX, 8, 9];
-/// Registers that a callee preserves, System V ABI; the stack pointer comes from the frame.
-const CALLEE_SAVED: [usize; 6] = [RBX, RBP, 12, 13, 14, 15];
+/// Where a platform's functions find their arguments, and what they have to preserve.
+struct Convention {
+    /// registers of the integer arguments
+    arguments: &'static [usize],
+    /// registers that a callee preserves; the stack pointer comes from the frame
+    callee_saved: &'static [usize],
+    /// bytes that a caller leaves free for the register arguments, below those on the stack
+    home: u64,
+}
+
+/// System V ABI for x86-64: Linux, macOS.
+const SYSTEM_V: Convention =
+    Convention { arguments: &[RDI, RSI, RDX, RCX, 8, 9], callee_saved: &[RBX, RBP, 12, 13, 14, 15], home: 0 };
+/// Microsoft x64: Windows. A floating-point argument takes an integer's place; vector registers are not restored.
+const MICROSOFT: Convention =
+    Convention { arguments: &[RCX, RDX, 8, 9], callee_saved: &[RBX, RBP, RDI, RSI, 12, 13, 14, 15], home: 32 };
 
 /// All architectural state that is modelled.
 #[derive(Clone)]
@@ -54,6 +66,7 @@ pub struct Registers {
 /// The processor.
 pub struct X86_64 {
     registers: Registers,
+    convention: &'static Convention,
     blocks: Vec<Rc<Block>>,
     block_at: AddressMap<u64, u32>,
     recent: [(u64, u32); 256],
@@ -83,9 +96,18 @@ impl Default for X86_64 {
 }
 
 impl X86_64 {
-    /// All registers zero.
+    /// All registers zero, calls as Linux and macOS make them.
     pub fn new() -> Self {
+        Self::with(&SYSTEM_V)
+    }
+    /// All registers zero, calls as Windows makes them.
+    pub fn for_windows() -> Self {
+        Self::with(&MICROSOFT)
+    }
+
+    fn with(convention: &'static Convention) -> Self {
         Self {
+            convention,
             registers: Registers {
                 general: [Value::ZERO; 16],
                 vector: Rc::new([Vector::ZERO; 32]),
@@ -194,8 +216,8 @@ impl Processor for X86_64 {
 
     fn enter(&mut self, bus: &mut Bus<'_>, target: u64, return_to: u64) {
         let mut preserved = [Value::ZERO; PRESERVED];
-        for (slot, register) in preserved.iter_mut().zip(CALLEE_SAVED) {
-            *slot = self.general(register);
+        for (slot, register) in preserved.iter_mut().zip(self.convention.callee_saved) {
+            *slot = self.general(*register);
         }
         let stack_pointer = self.general(RSP).bits;
         bus.frames.push(Frame { target, return_to, stack_pointer, preserved });
@@ -203,38 +225,41 @@ impl Processor for X86_64 {
         self.registers.pc = target;
     }
     fn set_arguments(&mut self, bus: &mut Bus<'_>, arguments: &[Value]) {
-        for (register, value) in ARGUMENTS.into_iter().zip(arguments) {
-            self.set_general(register, *value);
+        let Convention { arguments: registers, home, .. } = self.convention;
+        for (register, value) in registers.iter().zip(arguments) {
+            self.set_general(*register, *value);
         }
         // the stack is aligned to 16 bytes at the call, below the arguments
-        let on_stack = arguments.get(ARGUMENTS.len()..).unwrap_or_default();
-        let room = (on_stack.len() as u64 * 8 + 15) & !15;
+        let on_stack = arguments.get(registers.len()..).unwrap_or_default();
+        let room = (on_stack.len() as u64 * 8 + home + 15) & !15;
         let sp = self.general(RSP).bits.wrapping_sub(room);
         self.set_general(RSP, Value::new(sp));
         for (n, value) in on_stack.iter().enumerate() {
-            bus.store(sp.wrapping_add(8 * n as u64), 8, *value);
+            bus.store(sp.wrapping_add(home + 8 * n as u64), 8, *value);
         }
     }
     fn argument(&self, bus: &mut Bus<'_>, n: usize, len: usize) -> Value {
-        match ARGUMENTS.get(n) {
+        let Convention { arguments, home, .. } = self.convention;
+        match arguments.get(n) {
             Some(register) => {
                 let value = self.general(*register);
                 Value { bits: value.bits & mask(len), shadow: value.shadow }
             }
             None => {
-                let above = (n as u64).wrapping_sub(ARGUMENTS.len() as u64).wrapping_add(1).wrapping_mul(8);
-                bus.load(self.general(RSP).bits.wrapping_add(above), len)
+                // behind the return address
+                let above = (n as u64).wrapping_sub(arguments.len() as u64).wrapping_add(1).wrapping_mul(8);
+                bus.load(self.general(RSP).bits.wrapping_add(home + above), len)
             }
         }
     }
     fn result_pointer(&self) -> u64 {
-        self.general(RDI).bits
+        self.convention.arguments.first().map_or(0, |register| self.general(*register).bits)
     }
     fn arguments_before_declared(&self) -> usize {
         1
     }
     fn register_arguments(&self) -> usize {
-        ARGUMENTS.len()
+        self.convention.arguments.len()
     }
     fn return_from_entry(&mut self, bus: &mut Bus<'_>) {
         let to = self.pop(bus).bits;
@@ -242,8 +267,8 @@ impl Processor for X86_64 {
         self.registers.pc = to;
     }
     fn abandon(&mut self, frame: &Frame) {
-        for (value, register) in frame.preserved.iter().zip(CALLEE_SAVED) {
-            self.set_general(register, *value);
+        for (value, register) in frame.preserved.iter().zip(self.convention.callee_saved) {
+            self.set_general(*register, *value);
         }
         self.set_general(RSP, Value::new(frame.stack_pointer));
         self.registers.pc = frame.return_to;
@@ -297,5 +322,5 @@ impl Processor for X86_64 {
     }
 }
 
-/// Base of thread-local accesses through `fs`.
+/// Base of accesses to the thread's own block: `fs` on Linux, `gs` on macOS and Windows.
 const FS: u64 = layout::THREAD_POINTER;

@@ -267,7 +267,7 @@ fn strcpy(m: &mut Machine<'_>) -> Answer {
     Ok(Value::new(to))
 }
 
-fn strdup(m: &mut Machine<'_>) -> Answer {
+pub fn strdup(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(0);
     let mut text = m.text(from);
     text.push(0);

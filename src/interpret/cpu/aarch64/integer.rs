@@ -452,7 +452,8 @@ fn multiply_high(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op, is_signed: bool)
     } else {
         ((u128::from(a.bits) * u128::from(b.bits)) >> 64) as u64
     };
-    let shadow = bus.expressions.binary(Operation::MultiplyHigh, a, b, 8);
+    let operation = if is_signed { Operation::MultiplyHigh } else { Operation::MultiplyHighUnsigned };
+    let shadow = bus.expressions.binary(operation, a, b, 8);
     cpu.set_general(bus, op.rd(), 8, Value { bits, shadow });
     Step::Next
 }

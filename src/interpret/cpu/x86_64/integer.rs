@@ -321,7 +321,8 @@ fn wide_multiply(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, is_signed: bool) 
     };
     let low = Value { bits: low, shadow: bus.expressions.multiply(a, b, size) };
     // sizes do not overflow, so the upper half matters in the tests for that alone; it is exact at 64 bits
-    let high_shadow = if size == 8 { bus.expressions.binary(Operation::MultiplyHigh, a, b, size) } else { None };
+    let operation = if is_signed { Operation::MultiplyHigh } else { Operation::MultiplyHighUnsigned };
+    let high_shadow = if size == 8 { bus.expressions.binary(operation, a, b, size) } else { None };
     let overflow = if is_signed { sign_extend(low.bits, size) >> 63 != sign_extend(high, size) } else { high != 0 };
     let high = Value { bits: high, shadow: high_shadow };
     cpu.registers.flags = Flags::result(Value::new(low.bits), size, overflow, overflow);

@@ -45,7 +45,7 @@ impl Operand {
                     index: number(index),
                     scale: instruction.memory_index_scale() as u8,
                     size: memory_size(instruction),
-                    has_fs: instruction.segment_prefix() == Register::FS,
+                    has_fs: matches!(instruction.segment_prefix(), Register::FS | Register::GS),
                     displacement: instruction.memory_displacement64() as i64,
                 }
             }

@@ -100,6 +100,9 @@ pub fn is_float_arithmetic(mnemonic: Mnemonic) -> bool {
     let name = name.strip_prefix('v').unwrap_or(&name);
     const PACKED: &[&str] = &[
         "addps",
+        "blendvps",
+        "blendvpd",
+        "cmpss",
         "mulps",
         "subps",
         "divps",
