@@ -98,13 +98,15 @@ fn check(corpus: &str, part: &str) {
 
 #[test]
 fn linux_on_arm() {
-    // two dims of one size in several inputs are not yet read right, on no platform
-    check("aarch64", "mlp_dynamic-aarch64");
-    check("aarch64", "mlp_static-aarch64");
-    check("aarch64", "conv-aarch64");
+    check("aarch64", "aarch64");
 }
 
 #[test]
 fn macos_on_arm() {
     check("macos", "macos_arm64");
+}
+
+#[test]
+fn windows_by_mingw() {
+    check("windows", "mingw");
 }

@@ -413,7 +413,8 @@ impl<'a> Machine<'a> {
         let mut is_host = false;
         for call in survey.calls {
             let to = self.cpu.stub_target(&mut self.bus, call).unwrap_or(call);
-            let Some(name) = self.imports.name_at(to) else { continue };
+            // kernels check indices with the one shim that takes no tensor
+            let Some(name) = self.imports.name_at(to).filter(|name| *name != "aoti_torch_check") else { continue };
             is_threaded |= ["GOMP", "omp_", "__kmpc"].iter().any(|p| name.starts_with(p));
             is_host |= ["aoti_", "cu", "_Z", "__cxa"].iter().any(|p| name.starts_with(p));
         }
