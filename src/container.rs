@@ -252,6 +252,14 @@ impl Container {
         }
         self.kind = package;
         if layout.has_model_folder || !self.models.is_empty() {
+            let mut incomplete = Vec::new();
+            for model in self.models.iter().filter(|m| m.library.is_none() && m.compile_flags.is_none()) {
+                let member = model.files().next().and_then(|id| self.member(id)).map(|m| m.name().to_owned());
+                let message = format!("model {} has neither a library nor flags to compile one with", model.name);
+                let place = Place { member, ..Place::default() };
+                incomplete.push(Problem { place, message, affects: Vec::new() });
+            }
+            self.problems.append(&mut incomplete);
             if package == Kind::Package && self.models.iter().all(|m| m.library.is_none()) {
                 let is_standalone = self.models.iter().any(|m| self.is_standalone(m));
                 self.kind = if is_standalone { Kind::Standalone } else { Kind::Sources };
@@ -295,14 +303,25 @@ impl Container {
         }
         for (index, stored) in self.members.iter().enumerate() {
             let place = || Place { member: Some(stored.name.clone()), section: None, offset: None };
-            let dangerous = [Hazard::ParentPart, Hazard::AbsoluteName, Hazard::Backslash, Hazard::SymbolicLink];
+            let leads_outside = [Hazard::ParentPart, Hazard::AbsoluteName];
             if let Content::Refused(reason) = &stored.content {
                 let affects = self.facts_from(MemberId(index));
                 found.push(Problem { place: place(), message: reason.clone(), affects });
-            } else if stored.hazards.iter().any(|h| dangerous.contains(h)) {
+            } else if stored.hazards.iter().any(|h| leads_outside.contains(h)) {
                 let message = "has a name that leads outside the folder it is unpacked into: do not unpack this file";
                 found.push(Problem { place: place(), message: message.into(), affects: Vec::new() });
             }
+        }
+        let mut backslashed = self.members.iter().filter(|m| m.hazards.contains(&Hazard::Backslash));
+        if let Some(first) = backslashed.next() {
+            let place = Place { member: Some(first.name.clone()), ..Place::default() };
+            let message = match backslashed.count() {
+                0 => "has backslashes in its name, which are folders on Windows only".to_owned(),
+                more => {
+                    format!("has backslashes in its name, which are folders on Windows only; {more} more members too")
+                }
+            };
+            found.push(Problem { place, message, affects: Vec::new() });
         }
         if found.len() > limits::LISTED_PROBLEMS {
             let rest = found.split_off(limits::LISTED_PROBLEMS);
@@ -413,6 +432,9 @@ impl Container {
     /// Its member cannot be read, or is something else, which is named.
     pub fn library(&self, model: &ModelFolder) -> Result<Option<Region<'_>>> {
         let Some(member) = model.library.and_then(|id| self.member(id)) else { return Ok(None) };
+        if let Content::Refused(_) = member.stored.content {
+            return member.region().map(Some);
+        }
         let head = member.head(recognise::HEAD_BYTES);
         let what = match recognise::recognise_head(&head, member.size_bytes()) {
             Format::HostLibrary => None,

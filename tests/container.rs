@@ -183,7 +183,7 @@ fn dangerous_names_are_listed_and_belong_to_no_model() {
     assert!(hazards.iter().filter(|m| m.hazards().contains(&Hazard::AbsoluteName)).count() == 2);
     let model = container.models().first().unwrap();
     assert_eq!(container.member(model.library.unwrap()).unwrap().file_name(), "w.wrapper.so");
-    assert_eq!(container.problems().iter().filter(|p| p.message.contains("leads outside")).count(), 5);
+    assert_eq!(container.problems().iter().filter(|p| p.message.contains("leads outside")).count(), 4);
 }
 
 #[test]
