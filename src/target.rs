@@ -3,7 +3,10 @@
 mod bytes;
 pub mod cases;
 mod config;
+pub mod cpu;
 pub mod gpu;
+pub mod host;
+pub mod libtorch;
 mod op_library;
 pub mod project;
 pub mod release_tables;
@@ -11,6 +14,7 @@ mod requests;
 pub mod size;
 mod tensor;
 mod usage;
+mod version;
 mod weights_file;
 mod which;
 
@@ -22,5 +26,6 @@ pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
 pub use size::{Size, Span};
 pub use tensor::{DEVICES, StrideRequest, TensorRequest, parse_device, parse_dtype, parse_stride, parse_tensor};
 pub use usage::{UsageError, near_matches};
+pub use version::{Build, PlatformName, TorchVersion, Version};
 pub use weights_file::{WeightsFile, WeightsTensor};
 pub use which::{Which, find_input, split_which};

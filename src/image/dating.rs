@@ -147,8 +147,8 @@ pub fn has_text(image: &Image<'_>, needle: &[u8]) -> bool {
     texts(image).iter().any(|bytes| memchr::memmem::find(bytes, needle).is_some())
 }
 
-/// The parts of a library that hold its text literals.
-pub(super) fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
+/// The parts of a library that hold its text literals, weights left out.
+pub fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
     const TABLES: &[&str] =
         &[".dyn", ".gnu", ".hash", ".rela", ".rel.", ".eh_frame", ".gcc_except", ".note", ".lrodata"];
     const NOT_TEXT: &[&str] =

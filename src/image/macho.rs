@@ -440,6 +440,7 @@ impl<'a> MachO<'a> {
             run_paths: self.run_paths.clone(),
             own_name: self.own_name,
             versions: Vec::new(),
+            defined_versions: Vec::new(),
             executable_stack: None,
         })
     }

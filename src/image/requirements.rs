@@ -60,7 +60,7 @@ fn sort_imports<'n>(names: impl Iterator<Item = &'n str>, format: Format, requir
             Provider::Gpu | Provider::Xpu => &mut requires.gpu_runtime,
             Provider::LeakedCxx => {
                 requires.leaked_cxx.push(demangled(name));
-                continue;
+                &mut requires.leaked_symbols
             }
             Provider::Other => {
                 if let Some(why) = imports::suspicion(name) {

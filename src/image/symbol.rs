@@ -223,6 +223,8 @@ pub struct Needed<'a> {
     pub own_name: Option<&'a str>,
     /// versions asked for
     pub versions: Vec<SymbolVersion<'a>>,
+    /// versions that the library defines for others (`GLIBC_2.36` of libc)
+    pub defined_versions: Vec<&'a str>,
     /// the stack has to be executable; `None` when the format does not say
     pub executable_stack: Option<bool>,
 }

@@ -76,6 +76,9 @@ pub struct Requires {
     pub unknown_shims: Vec<String>,
     /// imported C++ of torch, at, c10, demangled
     pub leaked_cxx: Vec<String>,
+    /// the same as they are linked, mangled
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub leaked_symbols: Vec<String>,
     /// imports of ExecuTorch's own runtime: not for libtorch
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub executorch_shims: Vec<String>,

@@ -160,7 +160,15 @@ impl<'a> Dynamic<'a> {
         self.wanted(file, problems, |library, version, index, _| {
             versions.insert(index, (Some(library), version));
         });
-        let Some(mut at) = self.value(tag::DT_VERDEF) else { return versions };
+        self.defined(file, |name, index| {
+            versions.entry(index).or_insert((None, name));
+        });
+        versions
+    }
+
+    /// Calls `found` with name and index of every version defined here.
+    fn defined(&self, file: &File<'a>, mut found: impl FnMut(&'a str, u16)) {
+        let Some(mut at) = self.value(tag::DT_VERDEF) else { return };
         for _ in 0..self.value(tag::DT_VERDEFNUM).unwrap_or(0).min(limits::SECTIONS as u64) {
             let Some(row) = file.record::<Verdef<Endianness>>(at) else { break };
             let first = at.checked_add(u64::from(row.vd_aux.get(file.endian)));
@@ -168,13 +176,12 @@ impl<'a> Dynamic<'a> {
                 .and_then(|address| file.record::<Verdaux<Endianness>>(address))
                 .and_then(|aux| self.name(u64::from(aux.vda_name.get(file.endian))));
             if let Some(name) = name {
-                versions.entry(row.vd_ndx.get(file.endian).0 & 0x7fff).or_insert((None, name));
+                found(name, row.vd_ndx.get(file.endian).0 & 0x7fff);
             }
             let next = u64::from(row.vd_next.get(file.endian));
             let Some(there) = at.checked_add(next).filter(|_| next != 0) else { break };
             at = there;
         }
-        versions
     }
 
     /// Calls `found` with library, version, index and weakness of every version wanted.
@@ -230,6 +237,7 @@ impl<'a> Dynamic<'a> {
         self.wanted(file, problems, |library, name, _, is_weak| {
             needed.versions.push(SymbolVersion { library, name, is_weak });
         });
+        self.defined(file, |name, _| needed.defined_versions.push(name));
         needed
     }
 }
