@@ -5,6 +5,7 @@ mod codes;
 mod completions;
 mod diff;
 mod explain;
+mod host;
 mod load;
 mod man;
 mod open;
@@ -52,6 +53,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Verify(args) => verify::run(args, output),
         Command::Explain(args) => explain::run(args, output),
         Command::Diff(args) => diff::run(args, output),
+        Command::Host(args) => host::run(args, output),
         Command::Codes(args) => codes::run(args, output),
         Command::Schema => schema::run(output),
         Command::Completions(args) => completions::run(args, output),

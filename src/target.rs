@@ -20,7 +20,7 @@ mod which;
 
 pub use bytes::parse_bytes;
 pub use cases::InputCase;
-pub use config::{LoadConfig, Loader};
+pub use config::{HostUnknown, LoadConfig, Loader};
 pub use op_library::OpLibrary;
 pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
 pub use size::{Size, Span};

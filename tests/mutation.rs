@@ -146,7 +146,7 @@ fn look_at(bytes: Vec<u8>) {
     let config = LoadConfig {
         inputs,
         gpus: vec![aoti_inspect::target::gpu::Gpu::from_text("A100").unwrap()],
-        torch: Some("2.9".into()),
+        torch: aoti_inspect::target::TorchVersion::from_text("2.9").ok(),
         ..LoadConfig::default()
     };
     let report = aoti_inspect::verify(&artifact, &config);

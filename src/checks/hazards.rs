@@ -42,7 +42,7 @@ impl Releases {
 
 /// The finding for a hazard that the file has.
 fn hazard(code: &'static str, config: &LoadConfig, releases: Releases, subject: String, what: String) -> Finding {
-    let torch = config.torch.as_deref().and_then(Release::from_text);
+    let torch = config.torch.as_ref().map(|torch| torch.release);
     let (outcome, message) = match torch {
         Some(torch) if releases.has(torch) => (Outcome::Fail, format!("{what} (torch {torch})")),
         Some(torch) => {
@@ -369,7 +369,7 @@ mod tests {
     use crate::report::Outcome::{Fail, Pass, Warn};
 
     fn torch(version: &str) -> LoadConfig {
-        LoadConfig { torch: Some(version.to_owned()), ..LoadConfig::default() }
+        LoadConfig { torch: crate::target::TorchVersion::from_text(version).ok(), ..LoadConfig::default() }
     }
 
     fn whole(artifact: &Artifact, config: &LoadConfig, code: &str) -> Vec<Outcome> {

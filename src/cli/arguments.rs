@@ -109,6 +109,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// What changed between two builds, for callers and for hosts
     Diff(DiffArgs),
+    /// This machine as a target file: GPUs, driver, CPU, glibc, libstdc++, page size
+    Host(HostArgs),
     /// List the checks, or print the page of one
     Codes(CodesArgs),
     /// JSON schema of the output
@@ -167,6 +169,13 @@ pub struct ExplainArgs {
     /// Codes of findings
     #[arg(value_name = "CODE")]
     pub codes: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct HostArgs {
+    /// Folder with a libtorch, whose exports are written too
+    #[arg(long, value_name = "DIR")]
+    pub libtorch: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -3,9 +3,12 @@
 use super::CliError;
 use crate::model::{Device, Exported};
 use crate::target::gpu::{Driver, Gpu};
+use crate::target::host::{self, Host};
+use crate::target::libtorch::Libtorch;
 use crate::target::project::{self, Inputs, Project, TargetTable};
 use crate::target::{
-    InputRequests, InputTexts, LoadConfig, Loader, OpLibrary, UsageError, WeightsFile, cases, parse_bytes, parse_device,
+    HostUnknown, InputRequests, InputTexts, LoadConfig, Loader, OpLibrary, PlatformName, TorchVersion, UsageError,
+    Version, WeightsFile, cases, parse_bytes, parse_device,
 };
 use crate::{assemble, checks, container, limits};
 use clap::{Args, ValueEnum};
@@ -91,6 +94,9 @@ pub struct LoadArgs {
     /// Library that registers operators on the target
     #[arg(long, value_name = "FILE")]
     pub op_library: Vec<PathBuf>,
+    /// This machine's GPUs, driver, CPU, glibc, libstdc++ and page size
+    #[arg(long, conflicts_with = "target")]
+    pub this_host: bool,
     /// A target of aoti-inspect.toml by name, or a target file (TOML or JSON)
     #[arg(long, value_name = "NAME|FILE", env = "AOTI_INSPECT_TARGET", hide_env = true)]
     pub target: Vec<String>,
@@ -121,7 +127,14 @@ impl LoadArgs {
     /// One configuration, or one per `--target`.
     pub fn configs(&self) -> Result<Vec<LoadConfig>, CliError> {
         if self.target.is_empty() {
-            return Ok(vec![self.config(&TargetTable::default(), None)?]);
+            if !self.this_host {
+                return Ok(vec![self.config(&TargetTable::default(), None)?]);
+            }
+            let host = Host::here();
+            let host_unknown = host.unknown.clone();
+            let config = self.config(&host.into(), Some("this host".into()))?;
+            let is_open = |unknown: &HostUnknown| !self.gives(unknown.topic);
+            return Ok(vec![LoadConfig { host_unknown: host_unknown.into_iter().filter(is_open).collect(), ..config }]);
         }
         self.target
             .iter()
@@ -156,23 +169,44 @@ impl LoadArgs {
                 .collect::<Result<_, _>>()?,
             driver: either(&self.driver, &table.driver).map(|text| driver(&text)).transpose()?,
             gpu_memory_bytes: bytes(either(&self.gpu_memory, &table.gpu_memory), "--gpu-memory")?,
-            cpu: either(&self.cpu, &table.cpu),
-            torch: either(&self.torch, &table.torch),
-            libtorch: self.libtorch.clone().or_else(|| table.libtorch.clone()),
+            cpu: either(&self.cpu, &table.cpu).map(|text| host::cpu(&text)).transpose()?,
+            torch: read(either(&self.torch, &table.torch), TorchVersion::from_text, "--torch")?,
+            libtorch: self.libtorch(table)?,
             loader: loader.map(Loader::from),
-            platform: either(&self.platform, &table.platform),
-            glibc: either(&self.glibc, &table.glibc),
-            libstdcxx: either(&self.libstdcxx, &table.libstdcxx),
+            platform: read(either(&self.platform, &table.platform), PlatformName::from_text, "--platform")?,
+            glibc: read(either(&self.glibc, &table.glibc), Version::glibc, "--glibc")?,
+            libstdcxx: read(either(&self.libstdcxx, &table.libstdcxx), Version::libstdcxx, "--libstdcxx")?,
             page_size_bytes: bytes(either(&self.page_size, &table.page_size), "--page-size")?,
             weights: self.weights.iter().map(|path| opened(path, WeightsFile::open(path))).collect::<Result<_, _>>()?,
             metadata: many(&self.metadata, &table.metadata).iter().map(|text| key_value(text)).collect(),
             exported: self.exported.as_deref().map(read_exported).transpose()?,
+            host_unknown: Vec::new(),
             ops: many(&self.ops, &table.ops),
             op_libraries: if self.op_library.is_empty() { &table.op_library } else { &self.op_library }
                 .iter()
                 .map(|path| opened(path, OpLibrary::open(path)))
                 .collect::<Result<_, _>>()?,
         })
+    }
+
+    /// The folder of the flag, of the target, or what a target file says of one.
+    fn libtorch(&self, table: &TargetTable) -> Result<Option<Libtorch>, CliError> {
+        match self.libtorch.as_ref().or(table.libtorch.as_ref()) {
+            Some(folder) => Ok(Some(Libtorch::read(folder)?)),
+            None => Ok(table.libtorch_exports.clone().map(Libtorch::from)),
+        }
+    }
+
+    /// True when a flag states what `--this-host` would read.
+    fn gives(&self, topic: &str) -> bool {
+        match topic {
+            "gpu" => !self.gpu.is_empty(),
+            "gpu-memory" => self.gpu_memory.is_some(),
+            "cpu" => self.cpu.is_some(),
+            "glibc" => self.glibc.is_some(),
+            "libstdcxx" => self.libstdcxx.is_some(),
+            _ => false,
+        }
     }
 
     /// Flags about inputs replace the target's inputs as a whole.
@@ -202,6 +236,15 @@ impl LoadArgs {
         };
         Ok(InputRequests::from_texts(texts)?)
     }
+}
+
+/// A value in its own notation; an error names the flag.
+fn read<T>(
+    text: Option<String>,
+    from_text: fn(&str) -> Result<T, UsageError>,
+    flag: &str,
+) -> Result<Option<T>, CliError> {
+    Ok(text.map(|text| from_text(&text).map_err(|e| e.within(flag))).transpose()?)
 }
 
 fn device(text: &str) -> Result<Device, CliError> {

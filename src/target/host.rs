@@ -4,8 +4,10 @@ mod cpu;
 mod gpu;
 mod libraries;
 
-use super::UsageError;
+use super::cpu::Cpu;
 use super::libtorch::Libtorch;
+use super::project::TargetTable;
+use super::{HostUnknown, UsageError};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -38,9 +40,9 @@ pub struct Host {
     /// C shims that the given libtorch exports
     #[serde(skip_serializing_if = "Option::is_none")]
     pub libtorch_exports: Option<LibtorchExports>,
-    /// one sentence for each fact that could not be read
+    /// facts that could not be read
     #[serde(skip)]
-    pub unknown: Vec<String>,
+    pub unknown: Vec<HostUnknown>,
     /// the CPU's own name, for the comment
     #[serde(skip)]
     pub cpu_model: Option<String>,
@@ -80,13 +82,19 @@ impl Host {
         let system = super::PlatformName::from_text(&format!("{os}-{arch}"));
         host.platform = system.ok().map(|p| p.to_string());
         if os != "linux" {
-            host.unknown.push(format!("only the platform is read on {os}; give --cpu, --gpu and --torch yourself"));
+            for topic in ["cpu", "gpu"] {
+                host.says_unknown(topic, format!("not read on {os}; give --{topic}"));
+            }
             return host;
         }
         cpu::read(root, arch, &mut host);
         gpu::read(root, &mut host);
         libraries::read(root, &mut host);
         host
+    }
+
+    fn says_unknown(&mut self, topic: &'static str, reason: impl Into<String>) {
+        self.unknown.push(HostUnknown { topic, reason: reason.into() });
     }
 
     /// Adds the exports of a libtorch.
@@ -107,11 +115,49 @@ impl Host {
             let _ = writeln!(text, "# cpu: {}", printable(model));
         }
         for reason in &self.unknown {
-            let _ = writeln!(text, "# unknown: {}", printable(reason));
+            let _ = writeln!(text, "# unknown: {}: {}", reason.topic, printable(&reason.reason));
         }
         text.push_str(&toml::to_string(self).unwrap_or_default());
         text
     }
+}
+
+impl Host {
+    /// The same keys as JSON, without what is unknown.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+impl From<Host> for TargetTable {
+    fn from(host: Host) -> Self {
+        Self {
+            gpu: host.gpu,
+            driver: host.driver,
+            cpu: host.cpu,
+            platform: host.platform,
+            glibc: host.glibc,
+            libstdcxx: host.libstdcxx,
+            page_size: host.page_size,
+            libtorch_exports: host.libtorch_exports,
+            ..Self::default()
+        }
+    }
+}
+
+/// A CPU by name; `native` is this machine's.
+///
+/// # Errors
+/// As [`Cpu::from_text`]; `native` where the system does not list the extensions.
+pub fn cpu(text: &str) -> Result<Cpu, UsageError> {
+    if text.trim() != "native" {
+        return Cpu::from_text(text);
+    }
+    let here = Host::here();
+    let features = here.cpu.ok_or_else(|| UsageError::new("cpu `native`: this system does not list its extensions"))?;
+    Ok(Cpu { name: "native".into(), ..Cpu::from_text(&features)? })
 }
 
 /// Names from the system on one line.
@@ -178,7 +224,7 @@ mod tests {
         write(root.path(), "proc/cpuinfo", "Features\t: fp asimd atomics sve2 nonsense\nCPU part\t: 0xd4f\n");
         let host = Host::below(root.path(), "linux", "aarch64");
         assert!(host.gpu.is_empty() && host.driver.is_none());
-        assert!(host.unknown.iter().any(|u| u.contains("login node")), "{:?}", host.unknown);
+        assert!(host.unknown.iter().any(|u| u.topic == "gpu" && u.reason.contains("login node")), "{:?}", host.unknown);
         assert!(host.cpu.as_deref().is_some_and(|c| c.contains("sve2") && !c.contains("nonsense")));
     }
 

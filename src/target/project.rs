@@ -5,6 +5,7 @@ mod rules;
 pub use rules::{Budget, Waiver, is_expired, today};
 
 use super::UsageError;
+use super::host::LibtorchExports;
 use crate::report::{ConfigPlace, Level};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ pub struct TargetTable {
     pub torch: Option<String>,
     /// `--libtorch`, relative to the file
     pub libtorch: Option<PathBuf>,
+    /// exports of a libtorch that was read elsewhere (`aoti-inspect host --libtorch DIR`)
+    pub libtorch_exports: Option<LibtorchExports>,
     /// `--loader`
     pub loader: Option<String>,
     /// `--platform`

@@ -21,7 +21,7 @@ pub(super) fn read(root: &Path, arch: &str, host: &mut Host) {
             let features: Vec<String> = cpu.features.into_iter().collect();
             host.cpu = (!features.is_empty()).then(|| features.join(","));
         }
-        None => host.unknown.push("cpu: /proc/cpuinfo lists no flags; give --cpu".into()),
+        None => host.says_unknown("cpu", "/proc/cpuinfo lists no flags; give --cpu"),
     }
     host.page_size = page_size(root).map(|n| n.to_string());
 }

@@ -17,9 +17,9 @@ pub(super) fn read(root: &Path, host: &mut Host) {
     }
     host.gpu.sort();
     if host.gpu.is_empty() {
-        host.unknown.push("gpu: no NVIDIA GPU is visible (a login node? give --gpu or a target file)".into());
+        host.says_unknown("gpu", "no NVIDIA GPU is visible (a login node? give --gpu or a target file)");
     } else {
-        host.unknown.push("gpu-memory: the driver's files do not state it; give --gpu-memory".into());
+        host.says_unknown("gpu-memory", "the driver's files do not state it; give --gpu-memory");
     }
 }
 

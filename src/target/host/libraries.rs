@@ -21,11 +21,11 @@ const FOLDERS: &[&str] = &[
 pub(super) fn read(root: &Path, host: &mut Host) {
     host.glibc = find(root, "libc.so.6").and_then(|file| glibc(&file));
     if host.glibc.is_none() {
-        host.unknown.push("glibc: no libc.so.6 in the system's folders (musl?); give --glibc".into());
+        host.says_unknown("glibc", "no libc.so.6 in the system's folders (musl?); give --glibc");
     }
     host.libstdcxx = find(root, "libstdc++.so.6").and_then(|file| libstdcxx(&file));
     if host.libstdcxx.is_none() {
-        host.unknown.push("libstdcxx: no libstdc++.so.6 in the system's folders; give --libstdcxx".into());
+        host.says_unknown("libstdcxx", "no libstdc++.so.6 in the system's folders; give --libstdcxx");
     }
 }
 
