@@ -4,22 +4,27 @@
 //! subject, register its codes in that file's `CODES`, and add the function to [`MODEL_CHECKS`] or
 //! [`ARTIFACT_CHECKS`] and the table to [`codes`].
 
+mod advisories;
 pub mod assertions;
 pub mod codes;
 mod conflicts;
 mod constants;
+mod cpu;
 mod damage;
 mod device;
 mod exported;
 mod gpu;
 mod hazards;
+mod host;
 pub mod inputs;
 mod kernel_files;
+mod libtorch;
 mod operators;
 mod package;
 mod policy;
 #[cfg(test)]
 mod sample;
+mod security;
 mod sizes;
 
 pub use policy::Policy;
@@ -106,11 +111,16 @@ pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[
     kernel_files::check,
     constants::check,
     operators::check,
+    cpu::check,
+    libtorch::check,
+    host::check,
+    security::check,
+    advisories::check,
 ];
 
 /// Checks of the file as a whole.
 pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] =
-    &[damage::check, package::check_model_name, hazards::check_artifact];
+    &[damage::check, package::check_model_name, hazards::check_artifact, security::check_artifact];
 
 /// Runs every check for the models that the configuration selects (all, unless it names one).
 pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {

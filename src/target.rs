@@ -1,5 +1,6 @@
 //! How an artefact is going to be loaded: the flags' and files' notations, and what they mean.
 
+pub mod advisories;
 mod bytes;
 pub mod cases;
 mod config;

@@ -41,6 +41,11 @@ const TABLES: &[&[Code]] = &[
     super::kernel_files::CODES,
     super::constants::CODES,
     super::operators::CODES,
+    super::cpu::CODES,
+    super::libtorch::CODES,
+    super::host::CODES,
+    super::security::CODES,
+    super::advisories::CODES,
 ];
 
 /// All codes, in the order of their subjects.

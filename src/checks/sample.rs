@@ -103,6 +103,13 @@ pub fn cpu() -> Artifact {
     }
 }
 
+/// A real library of the test data, with its code scanned for instruction sets but not interpreted.
+pub fn library(name: &str) -> Artifact {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts").join(name);
+    let settings = crate::Settings { code: crate::CodeReading::Never, scans_instructions: true };
+    crate::inspect(&path, &settings).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
 /// A real kernel file of the test data, read.
 fn cubin(name: &str) -> kernel::KernelFile {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts/kernels").join(name);

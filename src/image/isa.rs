@@ -89,19 +89,19 @@ fn whole_ranges<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
     code_ranges(image).into_iter().map(|(start, end)| Function { start, end, name: None }).collect()
 }
 
-/// Which functions are told: per extension those that are not guarded first, kernels before the rest.
-fn choose(by_extension: &BTreeMap<u32, Vec<(bool, usize)>>, pieces: &[Function<'_>]) -> BTreeSet<usize> {
+/// Which functions are told, in this order: those that are not guarded first, kernels before the rest.
+fn choose(by_extension: &BTreeMap<u32, Vec<(bool, usize)>>, pieces: &[Function<'_>]) -> Vec<usize> {
+    let rank = |(guarded, index): (bool, usize)| {
+        let name = pieces.get(index).and_then(|f| f.name.as_deref()).unwrap_or_default();
+        (guarded, !name.contains("cpp_fused_"), index)
+    };
     let mut chosen = BTreeSet::new();
     for users in by_extension.values() {
-        let mut users = users.clone();
-        let is_kernel = |index: usize| {
-            let name = pieces.get(index).and_then(|f| f.name.as_deref()).unwrap_or_default();
-            name.contains("cpp_fused_")
-        };
-        users.sort_by_key(|(guarded, index)| (*guarded, !is_kernel(*index), *index));
-        chosen.extend(users.iter().take(limits::FUNCTIONS_PER_EXTENSION).map(|(_, index)| *index));
+        let mut ranked: Vec<_> = users.iter().copied().map(rank).collect();
+        ranked.sort_unstable();
+        chosen.extend(ranked.into_iter().take(limits::FUNCTIONS_PER_EXTENSION));
     }
-    chosen
+    chosen.into_iter().map(|(_, _, index)| index).collect()
 }
 
 /// A function's name, or its distance from the nearest export before it.
