@@ -19,7 +19,10 @@ fn artifact(name: &str) -> Artifact {
 }
 
 fn verify(artifact: &Artifact, torch: Option<&str>) -> ArtifactReport {
-    let config = LoadConfig { torch: torch.map(str::to_owned), ..LoadConfig::default() };
+    let config = LoadConfig {
+        torch: torch.and_then(|t| aoti_inspect::target::TorchVersion::from_text(t).ok()),
+        ..LoadConfig::default()
+    };
     aoti_inspect::verify(artifact, &config)
 }
 

@@ -106,7 +106,8 @@ pub fn cpu() -> Artifact {
 /// A real library of the test data, with its code scanned for instruction sets but not interpreted.
 pub fn library(name: &str) -> Artifact {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts").join(name);
-    let settings = crate::Settings { code: crate::CodeReading::Never, scans_instructions: true };
+    let settings =
+        crate::Settings { code: crate::CodeReading::Never, scans_instructions: true, ..crate::Settings::default() };
     crate::inspect(&path, &settings).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 

@@ -4,6 +4,7 @@ use super::Host;
 use crate::image::Image;
 use crate::image::dating;
 use crate::source::{self, Region};
+use crate::target::Version;
 use std::path::{Path, PathBuf};
 
 /// Folders that the system's loader searches, in its order, on the distributions that torch supports.
@@ -55,6 +56,6 @@ fn libstdcxx(file: &Path) -> Option<String> {
 fn highest(image: &Image<'_>, prefix: &str) -> Option<String> {
     let needed = image.needed().ok()?;
     let versions = needed.defined_versions.iter().filter_map(|v| v.strip_prefix(prefix));
-    let numbers = versions.filter_map(|v| crate::target::Version::from_text(v));
+    let numbers = versions.filter_map(Version::from_text);
     numbers.max().map(|v| v.to_string())
 }
