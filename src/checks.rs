@@ -142,18 +142,20 @@ pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
 /// Judges one artefact for one load configuration, with levels and fingerprints settled.
 pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy) -> ArtifactReport {
     if let Some(error) = &artifact.error {
+        // what cannot be judged can still be dangerous to unpack
+        let mut judgement = Judgement::default();
+        hazards::check_names(artifact, &mut judgement);
+        judgement.findings.retain(|finding| finding.outcome != Outcome::Pass);
+        settle(&mut judgement.findings, artifact, config, policy);
         return ArtifactReport {
             summary: artifact.kind.title().to_owned(),
+            findings: judgement.findings,
             error: Some(error.clone()),
             ..ArtifactReport::new(&artifact.path, Verdict::Unreadable)
         };
     }
     let Judgement { mut findings, not_asked, not_knowable, cases } = judge(artifact, config);
-    for finding in &mut findings {
-        policy.apply(finding);
-        finding.target.clone_from(&config.name);
-        finding.fingerprint = fingerprint(finding, artifact.interface_id.as_deref());
-    }
+    settle(&mut findings, artifact, config, policy);
     let verdict = verdict(&findings);
     let targets = config.name.iter().map(|name| crate::report::TargetVerdict { name: name.clone(), verdict }).collect();
     ArtifactReport {
@@ -164,6 +166,15 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
         not_knowable,
         cases,
         ..ArtifactReport::new(&artifact.path, verdict)
+    }
+}
+
+/// Levels, targets and fingerprints.
+fn settle(findings: &mut [Finding], artifact: &Artifact, config: &LoadConfig, policy: &Policy) {
+    for finding in findings {
+        policy.apply(finding);
+        finding.target.clone_from(&config.name);
+        finding.fingerprint = fingerprint(finding, artifact.interface_id.as_deref());
     }
 }
 

@@ -60,7 +60,7 @@ pub fn check_artifact(artifact: &Artifact, config: &LoadConfig, judgement: &mut 
     if zipped {
         check_root(artifact, config, judgement);
     }
-    check_names(&archive.members, judgement);
+    check_names(artifact, judgement);
     match archive.version.as_deref().map(str::trim) {
         Some("0") | None => {}
         Some(version) => {
@@ -185,7 +185,9 @@ const UNSAFE: &[(Hazard, Outcome, &str)] = &[
     (Hazard::Duplicate, Outcome::Fail, "is there twice with different content"),
 ];
 
-fn check_names(members: &[Member], judgement: &mut Judgement) {
+/// Names that lead outside the package.
+pub(super) fn check_names(artifact: &Artifact, judgement: &mut Judgement) {
+    let members = artifact.archive.as_ref().map(|archive| archive.members.as_slice()).unwrap_or_default();
     let mut is_fine = true;
     for (hazard, outcome, what) in UNSAFE {
         let names: Vec<&str> = members.iter().filter(|m| m.hazards.contains(hazard)).map(|m| m.name.as_str()).collect();
