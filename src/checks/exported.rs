@@ -2,9 +2,12 @@
 
 use super::codes::{Code, Page};
 use super::inputs::bounds_text;
+use super::inputs::shapes::Shapes;
+use super::sizes::Holds;
 use super::{Judgement, Subject};
-use crate::model::{Dim, Exported, TensorSpec};
+use crate::model::{Condition, Dim, Exported, Expr, Guard, TensorSpec};
 use crate::report::{Finding, Level, Outcome};
+use std::collections::BTreeMap;
 
 /// Codes of this subject.
 pub const CODES: &[Code] = &[
@@ -45,6 +48,17 @@ pub const CODES: &[Code] = &[
         },
     },
     Code {
+        id: "export-guard-broken",
+        summary: "given sizes break a guard of the exported program",
+        level: Level::Deny,
+        page: Page {
+            compares: "Guards of the exported program, evaluated with the sizes given for the inputs.",
+            matters: "The compiled code has no such check: it computes on wrong memory without a message.",
+            reports: "Measured with 2.15: a model that views (n, 5) as (n/4, 4, 5) has no check for n % 4.",
+            fix: "Pass sizes that keep the guard, or export a model without it.",
+        },
+    },
+    Code {
         id: "export-guard-unenforced",
         summary: "the exported program has a guard that the compiled code does not check",
         level: Level::Warn,
@@ -75,6 +89,8 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
         );
         return;
     }
+    let message = format!("the model fits the exported program {}", program.name);
+    judgement.push(Finding::new("export-mismatch", Outcome::Pass, subject.path("inputs"), message));
     for (compiled, exported) in inputs.iter().zip(&program.inputs) {
         let shapes = compiled.shape.iter().flatten().zip(exported.shape.iter().flatten()).enumerate();
         for (d, (ours, promised)) in shapes {
@@ -83,12 +99,43 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
             }
         }
     }
-    for guard in program.guards.iter().filter(|guard| !is_enforced(&guard.code)) {
+    let tensors = subject.config.inputs.resolve(inputs).tensors;
+    let shapes = Shapes::new(inputs, &tensors, &subject.config.inputs.dims);
+    for guard in &program.guards {
+        judge_guard(subject, guard, &shapes, judgement);
+    }
+}
+
+/// With sizes given a guard is evaluated for all of them; without, the ones that nothing checks are named.
+fn judge_guard(subject: &Subject, guard: &Guard, shapes: &Shapes, judgement: &mut Judgement) {
+    let path = subject.path("inputs");
+    let places = guard.condition.as_ref().map(Condition::names).unwrap_or_default();
+    let sizes: Option<BTreeMap<&str, Expr>> =
+        places.iter().map(|place| Some((*place, shapes.size_at(place)?))).collect();
+    if let (Some(condition), Some(sizes)) = (&guard.condition, sizes.filter(|sizes| !sizes.is_empty())) {
+        let mut names: Vec<&str> = sizes.values().flat_map(Expr::symbols).collect();
+        names.sort_unstable();
+        names.dedup();
+        let claim = |value: &dyn Fn(&str) -> Option<i64>| condition.eval(&|place| sizes.get(place)?.eval(value));
+        judgement.push(match shapes.variables.always(&names, &claim) {
+            Holds::Always => Finding::new("export-guard-broken", Outcome::Pass, path, format!("{guard} holds")),
+            Holds::Not { part, .. } => {
+                let part = part.map(|part| format!(" ({part})")).unwrap_or_default();
+                let message = format!("the exported program asks for {guard}, which the given sizes break{part}");
+                Finding::new("export-guard-broken", Outcome::Fail, path, message)
+                    .fix("pass sizes that keep it; the compiled code has no check for it")
+            }
+            Holds::Undecided => {
+                let message = format!("cannot settle whether the given sizes always keep {guard}");
+                Finding::new("export-guard-broken", Outcome::Unknown, path, message)
+            }
+        });
+    } else if !is_enforced(&guard.code) {
         judgement.push(
             Finding::new(
                 "export-guard-unenforced",
                 Outcome::Warn,
-                subject.path("inputs"),
+                path,
                 format!("the exported program asks for {guard}; the compiled code has no check for it"),
             )
             .fix("check it in the code that calls the model"),
@@ -99,11 +146,8 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
 /// Why `program` cannot be the one.
 fn mismatch(program: &Exported, inputs: &[TensorSpec]) -> Option<String> {
     if program.inputs.len() != inputs.len() {
-        return Some(format!(
-            "the exported program takes {} inputs, the compiled model {}",
-            program.inputs.len(),
-            inputs.len()
-        ));
+        let (theirs, ours) = (program.inputs.len(), inputs.len());
+        return Some(format!("the exported program has another number of inputs: {theirs}, the compiled model {ours}"));
     }
     inputs.iter().zip(&program.inputs).find_map(|(ours, theirs)| {
         let name = ours.called("input");
@@ -116,9 +160,22 @@ fn mismatch(program: &Exported, inputs: &[TensorSpec]) -> Option<String> {
             (Some(a), Some(b)) if a != b => {
                 Some(format!("{name} has {b} dims in the exported program and {a} in the compiled model"))
             }
-            _ => None,
+            _ => other_sizes(ours, theirs),
         }
     })
+}
+
+/// Compilation may fix a dim, and never frees one: a fixed size of the program stays as it is.
+fn other_sizes(ours: &TensorSpec, theirs: &TensorSpec) -> Option<String> {
+    let dims = ours.shape.iter().flatten().zip(theirs.shape.iter().flatten()).enumerate();
+    dims.filter_map(|(d, (ours, theirs))| Some((d, ours.as_ref()?, theirs.as_ref()?.as_static()?)))
+        .find(|(_, compiled, size)| compiled.as_static() != Some(*size))
+        .map(|(d, compiled, size)| {
+            let (min, max) = compiled.bounds();
+            let compiled = compiled.as_static().map_or_else(|| bounds_text(min, max), |n| n.to_string());
+            let name = ours.called("input");
+            format!("{name} dim {d} is fixed at {size} in the exported program and {compiled} in the compiled model")
+        })
 }
 
 fn judge_dim(subject: &Subject, input: &TensorSpec, d: usize, ours: &Dim, promised: &Dim, judgement: &mut Judgement) {
@@ -177,4 +234,67 @@ fn is_enforced(guard: &str) -> bool {
                 is_number(a) || is_number(b) || (*op == " == " && a.contains("size()") && b.contains("size()"))
             })
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::{Policy, sample, verify_artifact};
+    use crate::model::{Comparison, DType};
+    use crate::target::{InputRequests, InputTexts, LoadConfig};
+
+    fn input(dim: Dim) -> TensorSpec {
+        TensorSpec { dtype: Some(DType::FLOAT32), rank: Some(1), shape: Some(vec![Some(dim)]), ..TensorSpec::default() }
+    }
+
+    fn range(min: i64, max: i64) -> Dim {
+        Dim::from_expr(Expr::symbol("s0"), Some(min), Some(max))
+    }
+
+    /// Codes that are no pass.
+    fn judged(compiled: Dim, promised: Dim, guards: &[Guard], sizes: &str) -> Vec<(&'static str, Outcome)> {
+        let mut artifact = sample::cpu();
+        artifact.models[0].inputs = Some(vec![input(compiled)]);
+        let exported = Exported {
+            name: "model".into(),
+            torch_version: None,
+            inputs: vec![input(promised)],
+            outputs: Vec::new(),
+            symbols: Vec::new(),
+            guards: guards.to_vec(),
+        };
+        let shape = [sizes.to_owned()];
+        let inputs = InputRequests::from_texts(InputTexts { shape: &shape, ..InputTexts::default() }).unwrap();
+        let config = LoadConfig { exported: Some(exported), inputs, ..LoadConfig::default() };
+        let report = verify_artifact(&artifact, &config, &Policy::default());
+        let findings = report.findings.iter().filter(|f| f.code.starts_with("export-") && f.outcome != Outcome::Pass);
+        findings.map(|f| (f.code, f.outcome)).collect()
+    }
+
+    #[test]
+    fn dims_must_take_what_was_promised() {
+        assert_eq!(judged(range(2, 64), range(2, 64), &[], "_"), []);
+        assert_eq!(judged(Dim::fixed(8), range(2, 64), &[], "_"), [("export-dim-specialized", Outcome::Fail)]);
+        assert_eq!(judged(range(2, 15), range(2, 64), &[], "_"), [("export-dim-narrowed", Outcome::Fail)]);
+        assert_eq!(judged(range(2, 64), range(1, 64), &[], "_"), [("export-dim-narrowed", Outcome::Warn)]);
+        assert_eq!(judged(range(2, 64), Dim::fixed(8), &[], "_"), [("export-mismatch", Outcome::Fail)]);
+    }
+
+    #[test]
+    fn guards_are_evaluated_where_sizes_are_given() {
+        let rows = Expr::symbol("inputs[0].shape[0]");
+        let guard = |code: &str, how, left: Expr, right: i64| Guard {
+            code: code.to_owned(),
+            condition: Some(Condition::Compare(how, left, Expr::Int(right))),
+        };
+        let guards = [
+            guard("L['x'].size()[0] >= 2", Comparison::GreaterOrEqual, rows.clone(), 2),
+            guard("L['x'].size()[0] % 4 == 0", Comparison::Equal, rows.modulo(&Expr::Int(4)), 0),
+        ];
+        let ask = |sizes: &str| judged(range(2, 64), range(2, 64), &guards, sizes);
+        assert_eq!(ask("_"), [("export-guard-unenforced", Outcome::Warn)]);
+        assert_eq!(ask("8"), []);
+        assert_eq!(ask("9"), [("export-guard-broken", Outcome::Fail)]);
+        assert_eq!(ask("8..9"), [("export-guard-broken", Outcome::Fail)]);
+    }
 }

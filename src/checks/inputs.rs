@@ -3,7 +3,7 @@
 
 mod cases;
 mod codes;
-mod shapes;
+pub(super) mod shapes;
 mod strides;
 #[cfg(test)]
 mod tests;

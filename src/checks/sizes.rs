@@ -83,11 +83,11 @@ impl Variables {
             return Holds::never();
         }
         let claim = |values: &dyn Fn(&str) -> Option<i64>| difference.eval(values).map(|n| n == 0);
-        if let Some(settled) = self.try_all(&difference, &claim) {
+        if let Some(settled) = self.try_all(&difference.symbols(), &claim) {
             return settled;
         }
         // a linear expression that is not constant differs from zero somewhere: some variable has two values
-        if is_linear(&difference) || self.has_counterexample(&difference, &claim) {
+        if is_linear(&difference) || self.has_counterexample(&difference.symbols(), &claim) {
             return Holds::never();
         }
         Holds::Undecided
@@ -111,20 +111,28 @@ impl Variables {
         let claim = |values: &dyn Fn(&str) -> Option<i64>| {
             expr.eval(values).map(|n| min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max))
         };
-        match self.try_all(&expr, &claim) {
+        match self.try_all(&expr.symbols(), &claim) {
             Some(Holds::Not { part, .. }) => Holds::Not { part, only_below },
             Some(settled) => settled,
-            None if exact || self.has_counterexample(&expr, &claim) => Holds::Not { part: None, only_below },
+            None if exact || self.has_counterexample(&expr.symbols(), &claim) => Holds::Not { part: None, only_below },
             None => Holds::Undecided,
         }
     }
 
-    /// Goes through every value of the variables in `expr` when there are few enough.
-    fn try_all(&self, expr: &Expr, claim: Claim) -> Option<Holds> {
-        let names = expr.symbols();
+    /// Whether a claim holds for every value of the variables `names`.
+    pub fn always(&self, names: &[&str], claim: Claim) -> Holds {
+        match self.try_all(names, claim) {
+            Some(settled) => settled,
+            None if self.has_counterexample(names, claim) => Holds::never(),
+            None => Holds::Undecided,
+        }
+    }
+
+    /// Goes through every value of the variables `names` when there are few enough.
+    fn try_all(&self, names: &[&str], claim: Claim) -> Option<Holds> {
         let mut spans = Vec::new();
         let mut total: u64 = 1;
-        for name in &names {
+        for name in names {
             let span = self.span(name)?;
             let width = u64::try_from(span.max?.checked_sub(span.min)?).ok()?.checked_add(1)?;
             total = total.checked_mul(width)?;
@@ -156,8 +164,7 @@ impl Variables {
     }
 
     /// Tries the ends of the ranges and values next to them.
-    fn has_counterexample(&self, expr: &Expr, claim: Claim) -> bool {
-        let names = expr.symbols();
+    fn has_counterexample(&self, names: &[&str], claim: Claim) -> bool {
         (0..64u32).any(|pattern| {
             let point: Vec<(&str, i64)> = names
                 .iter()

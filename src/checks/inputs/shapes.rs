@@ -145,6 +145,13 @@ impl Shapes {
         Some(self.variables.simplify(&expr.substitute(&bound)))
     }
 
+    /// The size given at a place such as `inputs[0].shape[1]`; `None` where none is.
+    pub fn size_at(&self, place: &str) -> Option<Expr> {
+        let (input, d) = place.strip_prefix("inputs[")?.split_once("].shape[")?;
+        let sizes = self.given.get(&input.parse().ok()?)?;
+        sizes.get(d.strip_suffix(']')?.parse::<usize>().ok()?)?.clone()
+    }
+
     /// Binds a symbol that only strides mention.
     pub fn bind(&mut self, symbol: &str, value: Expr, place: Place) {
         self.bound.entry(symbol.to_owned()).or_insert((value, place));
