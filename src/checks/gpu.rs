@@ -164,11 +164,13 @@ fn check_arch(subject: &Subject, gpu: &Gpu, kernels: &[&Kernel], is_gpu_model: b
 
 fn check_shared_memory(subject: &Subject, gpu: &Gpu, kernels: &[&Kernel], judgement: &mut Judgement) {
     let GpuKind::Nvidia { .. } = gpu.kind else { return };
+    // what was not read is unknown already (`gpu-arch`);
+    // what nvcc linked in is launched by its own code, which states no sizes here
+    let is_read = |k: &&Kernel| k.kind == KernelKind::Triton && !k.images.is_empty();
+    let kernels: Vec<&Kernel> = kernels.iter().copied().filter(is_read).collect();
     if kernels.is_empty() {
         return;
     }
-    // what nvcc linked in is launched by its own code, which states no sizes here
-    let kernels: Vec<&Kernel> = kernels.iter().copied().filter(|k| k.kind == KernelKind::Triton).collect();
     let limit = gpu.shared_limit_bytes();
     // dynamic bytes are stated where the kernel is launched, static ones in the image that would be loaded
     let static_bytes = |kernel: &Kernel| kernel.images.iter().filter_map(|i| i.static_shared_bytes).max();

@@ -99,22 +99,28 @@ impl fmt::Display for Gpu {
 /// A driver's version, `550.54.14`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
-pub struct Driver(Vec<u32>);
+pub struct Driver {
+    numbers: Vec<u32>,
+    /// as written: `580.65.06` has a zero that a number loses
+    text: String,
+}
 
 impl Driver {
     /// Two or three numbers with dots, or the branch alone; `None` for anything else.
     pub fn from_text(text: &str) -> Option<Self> {
-        let numbers: Option<Vec<u32>> = text.trim().split('.').map(|n| n.parse().ok()).collect();
-        // 410 (2018) is the oldest branch that AOTInductor's CUDA releases could meet
-        numbers.filter(|n| n.len() <= 4 && n.first().is_some_and(|branch| (300..10_000).contains(branch))).map(Self)
+        let text = text.trim();
+        let numbers: Vec<u32> = text.split('.').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+        // AOTInductor's oldest CUDA, 11.8, came with branch 520; anything below 300 is a CUDA version
+        let is_driver = numbers.len() <= 4 && numbers.first().is_some_and(|branch| (300..10_000).contains(branch));
+        is_driver.then(|| Self { numbers, text: text.to_owned() })
     }
     /// True when it is not older. A version given in part (`550.54`) stands for all that begin so.
     pub fn is_at_least(&self, lowest: &Self) -> bool {
-        self.0.iter().zip(&lowest.0).find(|(a, b)| a != b).is_none_or(|(a, b)| a > b)
+        self.numbers.iter().zip(&lowest.numbers).find(|(a, b)| a != b).is_none_or(|(a, b)| a > b)
     }
     /// `550` of `550.54.14`
     pub fn branch(&self) -> u32 {
-        self.0.first().copied().unwrap_or_default()
+        self.numbers.first().copied().unwrap_or_default()
     }
 }
 
@@ -127,8 +133,7 @@ impl TryFrom<String> for Driver {
 
 impl fmt::Display for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text: Vec<String> = self.0.iter().map(u32::to_string).collect();
-        f.pad(&text.join("."))
+        f.pad(&self.text)
     }
 }
 
@@ -231,6 +236,7 @@ mod tests {
         assert_eq!(Driver::from_text("12.4"), None, "a CUDA version is no driver");
         assert_eq!(Driver::from_text("550.x"), None);
         assert_eq!(driver_for_cuda((12, 4)).map(ToString::to_string), Some("550.54.14".into()));
+        assert_eq!(driver_for_cuda((13, 0)).map(ToString::to_string), Some("580.65.06".into()), "its zero stays");
         assert_eq!(driver_for_cuda((19, 0)), None);
     }
 }

@@ -139,7 +139,10 @@ pub fn kernel_runs_on(kernel: &Kernel, gpu: &Gpu) -> RunsOn {
         }
         Some(verdict) => verdict,
         None if is_open => RunsOn::Unknown(kernel.not_read.join("; ")),
-        None => RunsOn::Unknown("its file was not read".into()),
+        None => RunsOn::Unknown(match &kernel.file {
+            Some(file) => format!("its file {file} is not here or was not read"),
+            None => "its images were not read".into(),
+        }),
     }
 }
 
