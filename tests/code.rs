@@ -262,6 +262,53 @@ fn compare_outputs(case: &Case, score: &mut Score) {
     }
 }
 
+/// A copy as `strip` leaves it: no section table, and so no symbols but the dynamic ones.
+fn without_sections(bytes: &[u8]) -> Vec<u8> {
+    let mut copy = bytes.to_vec();
+    // e_shoff; e_shentsize, e_shnum and e_shstrndx
+    for field in [0x28..0x30, 0x3a..0x40] {
+        copy.get_mut(field).unwrap().fill(0);
+    }
+    copy
+}
+
+#[test]
+fn stripped_libraries_say_the_same() {
+    let mut count = 0;
+    for path in files().into_iter().filter(|p| p.extension().is_some_and(|e| e == "so")) {
+        let bytes = std::fs::read(&path).unwrap();
+        let Some(whole) = interpret(Region::whole(&bytes)) else { continue };
+        let stripped = without_sections(&bytes);
+        let stripped = interpret(Region::whole(&stripped)).unwrap();
+        count += 1;
+        let facts = |r: &Recovery| {
+            let i = &r.interface;
+            format!(
+                "{:?} {:?} {:#?} {:#?} {:#?} {:?} {:?} {:?} {:?}",
+                i.device, i.input_count, i.inputs, i.outputs, i.constants, i.weights, i.in_spec, i.operators, r.stopped
+            )
+        };
+        assert_eq!(facts(&whole), facts(&stripped), "{}", path.display());
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn the_parser_of_device_strings_can_be_interpreted_as_well() {
+    let mut count = 0;
+    for path in files().into_iter().filter(|p| p.extension().is_some_and(|e| e == "so")) {
+        let bytes = open_file(&path).unwrap();
+        let image = Image::open(Region::whole(bytes.as_ref())).unwrap();
+        let Some(hooked) = interpret(Region::whole(bytes.as_ref())) else { continue };
+        let whole = interpret::recover(&image, Options { answers_device_parser: false }).unwrap();
+        count += 1;
+        let facts = |r: &Recovery| format!("{:?} {:#?} {:?}", r.interface.device, r.interface.inputs, r.stopped);
+        assert_eq!(facts(&hooked), facts(&whole), "{}", path.display());
+        assert!(whole.instructions <= whole.budget);
+    }
+    assert!(count > 0);
+}
+
 #[test]
 fn code_says_what_was_compiled() {
     let mut groups: BTreeMap<String, Score> = BTreeMap::new();

@@ -10,7 +10,7 @@
 use super::cpu::{Condition, Frame, Registers};
 use super::machine::{Exit, Machine, Stop};
 use super::tensors::Kind;
-use super::value::{Expressions, Node, Origin, Property, Relation, Shadow, Value};
+use super::value::{Expressions, Node, Operation, Origin, Property, Relation, Shadow, Value};
 use crate::model::Bounds;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -480,6 +480,26 @@ impl Machine<'_> {
         true
     }
 
+    /// Relations that could have been the other way round without a throw, each branch once.
+    pub fn open_constraints(&self, from: usize) -> Vec<Constraint> {
+        let mut seen = BTreeSet::new();
+        let constraints = self.explorer.constraints.get(from..).unwrap_or_default();
+        constraints.iter().filter(|c| !c.is_required && seen.insert((c.at, c.left, c.right))).cloned().collect()
+    }
+    /// Arranges that the next run takes the other side of an open branch. False when no way was found.
+    pub fn turn(&mut self, constraint: &Constraint) -> bool {
+        let form = normal(&mut self.bus.expressions, constraint.relation, constraint.left, constraint.right);
+        let mut symbols = Vec::new();
+        form.terms.iter().for_each(|t| self.bus.expressions.symbols(t.0, &mut symbols));
+        let is_item = |s: &Shadow| matches!(self.bus.expressions.origin(*s), Some(Origin::Tensor(_, Property::Item)));
+        if symbols.iter().any(is_item) {
+            // the tensor will be another one, with a value of its own
+            self.host.other_items = true;
+            return true;
+        }
+        self.make(&form, false)
+    }
+
     /// Starts or ends an exploration; open branches and the undo log are forgotten.
     pub fn set_mode(&mut self, mode: Mode) {
         self.explorer.mode = mode;
@@ -505,12 +525,16 @@ fn free_symbol(e: &Expressions, explorer: &Explorer, form: &Normal) -> Option<(S
         .copied()
 }
 
-/// The question whether a tensor has elements at all: a way out of assertions, never a check.
+/// The question whether there is anything to do: a tensor without elements, a launch without blocks. Never a check.
 fn is_emptiness(e: &Expressions, form: &Normal) -> bool {
     match form.terms.as_slice() {
-        [(symbol, _)] if form.constant == 0 => {
-            matches!(e.origin(*symbol), Some(Origin::Tensor(_, Property::Elements)))
-        }
+        [(atom, _)] if form.constant == 0 => match e.node(*atom) {
+            Node::Symbol(Origin::Tensor(_, Property::Elements)) => true,
+            Node::Binary(Operation::Divide | Operation::ShiftRight | Operation::ShiftRightSigned, ..) => {
+                matches!(form.relation, Relation::Equal | Relation::NotEqual)
+            }
+            _ => false,
+        },
         _ => false,
     }
 }

@@ -170,6 +170,8 @@ pub struct Host {
     impls: AddressMap<u64, TensorId>,
     impl_of: AddressMap<u64, u64>,
     type_meta: Option<u64>,
+    /// values of one-element tensors are guessed the other way round
+    pub other_items: bool,
     /// constants made so far
     pub constants: usize,
     /// tensor and data address of each constant, in table order

@@ -46,8 +46,17 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
     for (phase, reason) in &visit.failures {
         interface.unknown.push(Unknown::new("", format!("reading the machine code, {phase}: {reason}")));
     }
+    for reason in &visit.alternative_failures {
+        interface
+            .unknown
+            .push(Unknown::new("kernels", format!("another branch of the code was not followed: {reason}")));
+    }
     let trace = plan::trace(visit, &symbols, &interface);
     let weights = weights::relations(visit);
+    if weights.iter().any(|relation| !relation.holds) {
+        // what was mapped is not where the weights are
+        interface.constants.iter_mut().for_each(|constant| constant.file_offset = None);
+    }
     Observed { interface, trace, weights }
 }
 

@@ -5,7 +5,7 @@ use super::explore::Mode;
 use super::imports::parse_device_string;
 use super::layout;
 use super::loader;
-use super::machine::{Exit, Machine, Stop, processor_for};
+use super::machine::{Answer, Exit, Machine, Stop, processor_for};
 use super::tensors::{Kind, TensorId, Tensors};
 use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
@@ -65,6 +65,14 @@ pub struct Visit<'a> {
     pub failures: Vec<(&'static str, String)>,
     /// the run came to its end
     pub has_run: bool,
+    /// records of the run, before those of runs along other branches
+    pub run_ends_at: usize,
+    /// constraints of the run, likewise
+    pub run_constraints_end: usize,
+    /// outputs whose shape depends on a branch that the library may take either way
+    pub conditional_outputs: Vec<usize>,
+    /// what runs along other branches could not tell
+    pub alternative_failures: Vec<String>,
 }
 
 /// Loads a library and creates its model.
@@ -89,6 +97,10 @@ pub fn create<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Visit<
         run_constraints_at: 0,
         failures: Vec::new(),
         has_run: false,
+        run_ends_at: 0,
+        run_constraints_end: 0,
+        conditional_outputs: Vec::new(),
+        alternative_failures: Vec::new(),
     };
     visit.initialize();
     for (attempt, device) in devices.into_iter().enumerate() {
@@ -153,11 +165,6 @@ fn likely_devices(machine: &Machine<'_>) -> Vec<DeviceKind> {
         }
     }
     devices.push(DeviceKind::Cpu);
-    for device in [DeviceKind::Cuda, DeviceKind::Xpu, DeviceKind::Mps] {
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
     devices
 }
 
@@ -304,40 +311,104 @@ impl Visit<'_> {
         }
     }
 
-    /// Runs the model once on tensors of symbolic sizes, with the input checks on.
+    /// Runs the model once on tensors of symbolic sizes, with the input checks on; then again along branches that
+    /// the first run left open.
     pub fn run(&mut self) {
         let Some((function, container)) = self.export(&format!("{CONTAINER}Run")).zip(self.container) else { return };
-        let [inputs, outputs, _] = self.counts.map(Option::unwrap_or_default);
-        let machine = &mut self.machine;
-        let input_slots = machine.allocate(8 * inputs as u64 + 8);
-        let output_slots = machine.allocate(8 * outputs as u64 + 8);
-        self.inputs.clear();
-        for n in 0..inputs {
-            let id = machine.new_tensor(Kind::Input(n));
-            machine.set_word(input_slots + 8 * n as u64, Tensors::handle(id));
-            machine.prepare_input(id);
-            self.inputs.push(id);
-        }
-        self.run_starts_at = machine.recorder.point();
-        self.run_constraints_at = machine.explorer.constraints.len();
-        machine.messages.clear();
-        machine.skips_kernels = true;
-        let arguments =
-            [container, input_slots, inputs as u64, output_slots, outputs as u64, 0, layout::PROXY_EXECUTOR];
-        machine.set_mode(Mode::Explore);
-        let result = machine.call(function, &arguments.map(Value::new));
-        machine.set_mode(Mode::Follow);
-        machine.skips_kernels = false;
+        self.inputs =
+            (0..self.counts[0].unwrap_or_default()).map(|n| self.machine.new_tensor(Kind::Input(n))).collect();
+        self.run_starts_at = self.machine.recorder.point();
+        self.run_constraints_at = self.machine.explorer.constraints.len();
+        let handles = self.inputs.clone();
+        let (result, outputs) = self.run_on(function, container, &handles);
+        self.run_ends_at = self.machine.recorder.point();
+        self.run_constraints_end = self.machine.explorer.constraints.len();
+        self.outputs = outputs;
         match result {
             Ok(code) if code.bits as u32 == 0 => self.has_run = true,
             Ok(code) => self.failures.push(("run", format!("it returned error {}", code.bits as u32))),
             Err(exit) => self.fail("run", exit),
         }
-        self.outputs = (0..outputs)
+        if self.has_run {
+            self.run_alternatives(function, container);
+        }
+    }
+
+    fn run_on(&mut self, function: u64, container: u64, inputs: &[TensorId]) -> (Answer, Vec<Option<TensorId>>) {
+        let outputs = self.counts[1].unwrap_or_default() as u64;
+        let machine = &mut self.machine;
+        let count = inputs.len() as u64;
+        let input_slots = machine.allocate(8 * count + 8);
+        let output_slots = machine.allocate(8 * outputs + 8);
+        for (n, id) in inputs.iter().enumerate() {
+            machine.set_word(input_slots + 8 * n as u64, Tensors::handle(*id));
+            machine.prepare_input(*id);
+        }
+        machine.messages.clear();
+        machine.skips_kernels = true;
+        let arguments = [container, input_slots, count, output_slots, outputs, 0, layout::PROXY_EXECUTOR];
+        machine.set_mode(Mode::Explore);
+        let result = machine.call(function, &arguments.map(Value::new));
+        machine.set_mode(Mode::Follow);
+        machine.skips_kernels = false;
+        let outputs = (0..outputs)
             .map(|n| {
-                let handle = self.machine.word(output_slots + 8 * n as u64);
+                let handle = self.machine.word(output_slots + 8 * n);
                 if handle == 0 { None } else { Some(self.machine.tensor_of(handle)) }
             })
             .collect();
+        (result, outputs)
+    }
+
+    /// Takes the other side of branches that the run left open (`cond` on a tensor's value, code for large and small
+    /// sizes): further kernels, and whether the outputs are the same.
+    fn run_alternatives(&mut self, function: u64, container: u64) {
+        for (tried, alternative) in self.machine.open_constraints(self.run_constraints_at).into_iter().enumerate() {
+            if tried >= ALTERNATIVES {
+                self.alternative_failures.push("not all branches of the code were followed".to_owned());
+                break;
+            }
+            let constraints = self.machine.explorer.constraints.len();
+            let point = self.machine.bus.expressions.point();
+            if !self.machine.turn(&alternative) {
+                continue;
+            }
+            // the same tensors once more: their handles were given away
+            let again: Vec<TensorId> = self
+                .inputs
+                .clone()
+                .into_iter()
+                .map(|id| self.machine.derive_tensor(id, Kind::Alias { is_copy: false }))
+                .collect();
+            let (result, outputs) = self.run_on(function, container, &again);
+            self.machine.host.other_items = false;
+            match result {
+                Ok(code) if code.bits as u32 == 0 => {
+                    let differ: Vec<usize> = (0..outputs.len())
+                        .filter(|n| {
+                            let shape = |list: &[Option<TensorId>]| {
+                                let id = list.get(*n).copied().flatten()?;
+                                self.machine.tensors.get(id).and_then(|t| t.sizes.clone())
+                            };
+                            shape(&outputs).map(expressions) != shape(&self.outputs).map(expressions)
+                        })
+                        .collect();
+                    self.conditional_outputs.extend(differ);
+                }
+                Ok(code) => self.alternative_failures.push(format!("it returned error {}", code.bits as u32)),
+                Err(Exit::Throw(message)) => self.alternative_failures.push(format!("the library throws: {message}")),
+                Err(Exit::Stop(stop)) => self.alternative_failures.push(stop.to_string()),
+            }
+            self.machine.explorer.constraints.truncate(constraints);
+            self.machine.bus.expressions.undo(point);
+        }
     }
 }
+
+/// Sizes as what they depend on; their values differ with the assignment.
+fn expressions(sizes: Vec<Value>) -> Vec<Value> {
+    sizes.into_iter().map(|size| if size.shadow.is_some() { Value { bits: 0, ..size } } else { size }).collect()
+}
+
+/// Runs along other branches.
+const ALTERNATIVES: usize = 6;

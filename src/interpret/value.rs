@@ -484,6 +484,10 @@ impl Expressions {
                 return self.unless_constant(quotient);
             }
         }
+        // the sign of a size, which compilers subtract from quotients
+        if operation == Operation::ShiftRightSigned && self.as_constant(y) == Some(63) && self.is_size_like(x) {
+            return None;
+        }
         let node = self.intern(Node::Binary(operation, x, y));
         self.unless_constant(node)
     }
@@ -546,7 +550,10 @@ impl Expressions {
                 Operation::Remainder => Some(go(a)?.modulo(&go(b)?)),
                 Operation::ShiftRight | Operation::ShiftRightSigned => {
                     let n = self.as_constant(*b).filter(|n| (0..63).contains(n))?;
-                    self.quotient(a, &Expr::Int(1 << n), name)
+                    match self.division_by_product(*a, n) {
+                        Some((of, by)) => Some(go(&of)?.floor_div(&Expr::Int(by))),
+                        None => self.quotient(a, &Expr::Int(1 << n), name),
+                    }
                 }
                 Operation::And => {
                     let n = self.as_constant(*b).or_else(|| self.as_constant(*a))?;
@@ -560,11 +567,67 @@ impl Expressions {
                         None
                     }
                 }
-                Operation::Or | Operation::Xor | Operation::MultiplyHigh | Operation::MultiplyHighUnsigned => None,
+                Operation::MultiplyHigh | Operation::MultiplyHighUnsigned => {
+                    let (of, by) = self.division_by_product(shadow, 0)?;
+                    Some(go(&of)?.floor_div(&Expr::Int(by)))
+                }
+                Operation::Or | Operation::Xor => None,
             },
             Node::Select(relation, a, b, yes, no) => self.select_to_model(*relation, *a, *b, *yes, *no, name),
             Node::Truncate { of, .. } => go(of),
             Node::Compare(..) => None,
+        }
+    }
+
+    /// Compilers divide by a number through the upper half of a product: `x / d` is `(x * m) >> (64 + shift)` with
+    /// `m` the next number above `2^(64 + shift) / d`. Gives x and d. A multiplier above `2^63` is split: the product
+    /// with its low 64 bits, plus x.
+    fn division_by_product(&self, upper: Shadow, shift: i64) -> Option<(Shadow, i64)> {
+        let (product, has_more) = match self.node(upper) {
+            Node::Binary(..) => (upper, None),
+            Node::Linear(terms, 0) => match **terms {
+                [(a, 1), (b, 1)] if matches!(self.node(a), Node::Binary(..)) => (a, Some(b)),
+                [(a, 1), (b, 1)] => (b, Some(a)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let Node::Binary(operation, x, y) = self.node(product) else { return None };
+        let (of, m) = match (self.as_constant(*x), self.as_constant(*y)) {
+            (None, Some(m)) => (*x, m),
+            (Some(m), None) => (*y, m),
+            _ => return None,
+        };
+        let multiplier = match (operation, has_more) {
+            (Operation::MultiplyHighUnsigned, None) => i128::from(m as u64),
+            (Operation::MultiplyHigh, None) if m > 0 => i128::from(m),
+            (Operation::MultiplyHigh, Some(more)) if more == of && m < 0 => i128::from(m) + (1i128 << 64),
+            _ => return None,
+        };
+        let scale = 1i128.checked_shl(64 + u32::try_from(shift).ok()?).filter(|scale| *scale > 0)?;
+        let by = scale.checked_div(multiplier)?.checked_add(if scale % multiplier == 0 { 0 } else { 1 })?;
+        [by, by - 1].into_iter().find_map(|by| {
+            let excess = multiplier.checked_mul(by)?.checked_sub(scale)?;
+            (by > 1 && (0..=by).contains(&excess)).then(|| i64::try_from(by).ok().map(|by| (of, by)))?
+        })
+    }
+
+    /// Never negative, because it is a sum of sizes with positive factors.
+    fn is_size_like(&self, shadow: Shadow) -> bool {
+        match self.node(shadow) {
+            Node::Constant(n) => *n >= 0,
+            Node::Symbol(origin) => matches!(
+                origin,
+                Origin::Tensor(_, Property::Size(_) | Property::Rank | Property::Elements | Property::StorageBytes)
+            ),
+            Node::Linear(terms, constant) => {
+                *constant >= 0 && terms.iter().all(|(atom, factor)| *factor > 0 && self.is_size_like(*atom))
+            }
+            Node::Binary(Operation::Multiply | Operation::Divide | Operation::Remainder, a, b) => {
+                self.is_size_like(*a) && self.is_size_like(*b)
+            }
+            Node::Binary(Operation::ShiftRight | Operation::ShiftRightSigned, a, _) => self.is_size_like(*a),
+            _ => false,
         }
     }
 
@@ -658,6 +721,35 @@ mod tests {
         let text = grid.and_then(|g| e.to_model(g, &name)).map(|m| m.to_string());
         assert_eq!(text.as_deref(), Some("(16*t0d0 + 127)//128"));
         assert_eq!(grid.map(|g| e.eval(g)), Some(2));
+    }
+
+    #[test]
+    fn divisions_by_products_are_read_back() {
+        let mut e = Expressions::new();
+        let a = size(&mut e, 0, 0, 100);
+        let text = |e: &Expressions, s: Option<Shadow>| s.and_then(|s| e.to_model(s, &name)).map(|m| m.to_string());
+        // x / 3 and x / 10, unsigned and signed
+        for (operation, m, shift, wanted) in [
+            (Operation::MultiplyHighUnsigned, 0xaaaa_aaaa_aaaa_aaab_u64, 1, "t0d0//3"),
+            (Operation::MultiplyHigh, 0x5555_5555_5555_5556, 0, "t0d0//3"),
+            (Operation::MultiplyHighUnsigned, 0xcccc_cccc_cccc_cccd, 3, "t0d0//10"),
+            (Operation::MultiplyHigh, 0x6666_6666_6666_6667, 2, "t0d0//10"),
+        ] {
+            let upper = e.binary(operation, a, Value::new(m), 8);
+            let bits = upper.map_or(0, |u| e.eval(u) as u64);
+            let value = Value { bits, shadow: upper };
+            let quotient =
+                if shift == 0 { upper } else { e.binary(Operation::ShiftRight, value, Value::new(shift), 8) };
+            assert_eq!(text(&e, quotient).as_deref(), Some(wanted));
+            assert_eq!(quotient.map(|q| e.eval(q)), Some(if wanted.ends_with('3') { 33 } else { 10 }));
+        }
+        // x / 7, signed: the multiplier needs 65 bits
+        let upper = e.binary(Operation::MultiplyHigh, a, Value::new(0x9249_2492_4924_9249), 8);
+        let bits = upper.map_or(0, |u| e.eval(u) as u64);
+        let sum = e.add(Value { bits, shadow: upper }, a, 1, 8);
+        let value = Value { bits: sum.map_or(0, |s| e.eval(s) as u64), shadow: sum };
+        let quotient = e.binary(Operation::ShiftRightSigned, value, Value::new(2), 8);
+        assert_eq!(text(&e, quotient).as_deref(), Some("t0d0//7"));
     }
 
     #[test]

@@ -67,7 +67,9 @@ pub const TABLE: &[Row] = &[
     ("__stack_chk_fail", throw),
     ("raise", throw),
     ("longjmp", throw),
+    // unwinders of static C++ libraries come here
     ("dl_iterate_phdr", throw),
+    ("_dl_find_object", throw),
     ("pthread_mutex_lock", zero),
     ("pthread_mutex_unlock", zero),
     ("pthread_mutex_init", zero),

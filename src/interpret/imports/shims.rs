@@ -194,7 +194,12 @@ fn item(m: &mut Machine<'_>) -> Answer {
     let id = m.tensor_of(handle);
     let owner = m.tensors.get(id).map_or(id, |t| t.symbols);
     let value = if is_integer {
-        let guess = if is_bool { 1 } else { 7 };
+        let guess = match (is_bool, m.host.other_items) {
+            (true, false) => 1,
+            (true, true) => 0,
+            (false, false) => 7,
+            (false, true) => 0,
+        };
         symbolic(&mut m.bus.expressions, Origin::Tensor(owner, Property::Item), guess)
     } else {
         Value::ZERO

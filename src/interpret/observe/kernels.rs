@@ -89,7 +89,7 @@ pub fn argument(visit: &Visit<'_>, symbols: &Symbols, value: Value) -> String {
 
 /// Operators of libtorch and custom ones, in call order.
 pub fn operators(visit: &Visit<'_>, symbols: &Symbols) -> Vec<OperatorCall> {
-    let records = visit.machine.recorder.records().get(visit.run_starts_at..).unwrap_or_default();
+    let records = visit.machine.recorder.records().get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default();
     let mut calls = Vec::new();
     for record in records {
         match record {

@@ -25,6 +25,10 @@ fn output(visit: &Visit<'_>, symbols: &Symbols, index: usize, interface: &mut In
             _ => "it is the result of something that is not modelled".to_owned(),
         };
     }
+    if visit.conditional_outputs.contains(&index) {
+        (output.rank, output.shape, output.stride) = (None, None, None);
+        reason = "its shape depends on a branch that the library takes at run time".to_owned();
+    }
     let is_partial = output.shape.as_ref().is_none_or(|shape| shape.iter().any(Option::is_none));
     for (fact, is_missing) in [("dtype", output.dtype.is_none()), ("shape", is_partial)] {
         if is_missing {

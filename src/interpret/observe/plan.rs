@@ -22,7 +22,7 @@ pub fn name_of(visit: &Visit<'_>, id: TensorId) -> String {
 /// Everything the run did, in order.
 pub fn trace(visit: &Visit<'_>, symbols: &Symbols, interface: &Interface) -> Trace {
     let mut trace = Trace { is_cut: visit.machine.recorder.is_cut, ..Trace::default() };
-    let records = visit.machine.recorder.records().get(visit.run_starts_at..).unwrap_or_default();
+    let records = visit.machine.recorder.records().get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default();
     // handles to each buffer that are still held: a buffer is free when the last one goes
     let mut held: BTreeMap<TensorId, usize> = BTreeMap::new();
     let tensors = |values: &[Value]| -> Vec<String> {

@@ -66,7 +66,8 @@ impl Symbols {
 
     fn gather(&mut self, visit: &mut Visit<'_>) {
         let from = visit.run_constraints_at;
-        let constraints = visit.machine.explorer.constraints.get(from..).unwrap_or_default().to_vec();
+        let constraints =
+            visit.machine.explorer.constraints.get(from..visit.run_constraints_end).unwrap_or_default().to_vec();
         let substitutions = visit.machine.explorer.substitutions.clone();
         let expressions = &mut visit.machine.bus.expressions;
         for (symbol, by) in substitutions {
@@ -108,7 +109,7 @@ impl Symbols {
         let mut note_tensor = |value: &Value| {
             tensors.extend(machine.tensors.id_of(value.bits).or_else(|| machine.tensors.id_of_data(value.bits)));
         };
-        let records = machine.recorder.records().get(visit.run_starts_at..).unwrap_or_default();
+        let records = machine.recorder.records().get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default();
         for record in records {
             match record {
                 Record::Tensor(id) => {

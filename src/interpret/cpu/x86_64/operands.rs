@@ -19,6 +19,8 @@ pub enum Operand {
     Mask { number: u8 },
     /// memory: base + index * scale + displacement
     Memory { base: Option<u8>, index: Option<u8>, scale: u8, size: u8, has_fs: bool, displacement: i64 },
+    /// memory at as many places as a vector register has indices, for gathers and scatters
+    Lanes { base: Option<u8>, index: u8, index_size: u8, scale: u8, displacement: i64 },
     /// number, sign-extended
     Immediate(u64),
     /// jump target
@@ -38,7 +40,13 @@ impl Operand {
                 let base = instruction.memory_base();
                 let index = instruction.memory_index();
                 if index.is_vector_register() {
-                    return Self::Other; // gathers
+                    return Self::Lanes {
+                        base: number(base),
+                        index: index.number() as u8,
+                        index_size: index.size() as u8,
+                        scale: instruction.memory_index_scale() as u8,
+                        displacement: instruction.memory_displacement64() as i64,
+                    };
                 }
                 Self::Memory {
                     base: if base.is_ip() { None } else { number(base) },

@@ -5,7 +5,7 @@ use super::decode::Op;
 use super::operands::Operand;
 use super::{Bus, Semantics, Step, X86_64, integer, strings};
 use crate::interpret::memory::mask;
-use crate::interpret::value::{Shadow, Value};
+use crate::interpret::value::{Shadow, Value, sign_extend};
 use iced_x86::Mnemonic;
 use std::rc::Rc;
 
@@ -247,6 +247,14 @@ pub const TABLE: &[(Mnemonic, Semantics)] = &[
     (Mnemonic::Vshufpd, shuffle_lanes),
     (Mnemonic::Vpermilpd, permute_in_block),
     (Mnemonic::Valignq, align_lanes),
+    (Mnemonic::Vpgatherdd, |c, b, op| gather(c, b, op, 4, 4)),
+    (Mnemonic::Vpgatherdq, |c, b, op| gather(c, b, op, 4, 8)),
+    (Mnemonic::Vpgatherqd, |c, b, op| gather(c, b, op, 8, 4)),
+    (Mnemonic::Vpgatherqq, |c, b, op| gather(c, b, op, 8, 8)),
+    (Mnemonic::Vpscatterdd, |c, b, op| scatter(c, b, op, 4, 4)),
+    (Mnemonic::Vpscatterdq, |c, b, op| scatter(c, b, op, 4, 8)),
+    (Mnemonic::Vpscatterqd, |c, b, op| scatter(c, b, op, 8, 4)),
+    (Mnemonic::Vpscatterqq, |c, b, op| scatter(c, b, op, 8, 8)),
     (Mnemonic::Vpermt2q, permute_two),
     (Mnemonic::Vpermi2q, permute_two),
 ];
@@ -542,5 +550,72 @@ fn permute_two(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
         result.set_lane(n, if at < count { first.lane(at) } else { second.lane(at - count) });
     }
     cpu.set_vector(bus, op, result, 8);
+    Step::Next
+}
+
+/// Addresses of the elements of a gather or scatter.
+fn places(cpu: &X86_64, operand: Operand, index_width: usize, count: usize) -> Vec<u64> {
+    let Operand::Lanes { base, index, scale, displacement, .. } = operand else { return Vec::new() };
+    let base = base.map_or(0, |r| cpu.general(usize::from(r)).bits).wrapping_add(displacement as u64);
+    let indices = cpu.vector_register(index);
+    (0..count)
+        .map(|n| sign_extend(indices.element(index_width, n), index_width))
+        .map(|n| base.wrapping_add((n as u64).wrapping_mul(u64::from(scale))))
+        .collect()
+}
+
+/// As many as there are both elements and indices.
+fn lane_count(operand: Operand, elements: usize, index_width: usize) -> usize {
+    let Operand::Lanes { index_size, .. } = operand else { return 0 };
+    elements.min(usize::from(index_size) / index_width)
+}
+
+/// Elements that take part: those of the mask register, or (AVX2) with the sign set in the mask operand.
+fn participants(cpu: &X86_64, op: &Op, width: usize, count: usize) -> Vec<bool> {
+    if op.mask != 0 {
+        let bits = cpu.registers.mask.get(usize::from(op.mask)).copied().unwrap_or(0);
+        return (0..count).map(|n| bits >> n & 1 != 0).collect();
+    }
+    let Operand::Vector { number, .. } = op.operand(2) else { return vec![true; count] };
+    let mask = cpu.vector_register(number);
+    (0..count).map(|n| mask.element(width, n) >> (8 * width - 1) & 1 != 0).collect()
+}
+
+fn clear_mask(cpu: &mut X86_64, op: &Op) {
+    if let Some(mask) = cpu.registers.mask.get_mut(usize::from(op.mask)).filter(|_| op.mask != 0) {
+        *mask = 0;
+    }
+}
+
+fn gather(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, index_width: usize, width: usize) -> Step {
+    let size = op.operand(0).size();
+    let count = lane_count(op.operand(1), size / width, index_width);
+    let mut result = cpu.vector(bus, op.operand(0), size);
+    let places = places(cpu, op.operand(1), index_width, count);
+    let taken = participants(cpu, op, width, count);
+    for (n, at) in places.into_iter().enumerate().filter(|(n, _)| taken.get(*n) == Some(&true)) {
+        let value = bus.load(at, width);
+        if width == 8 {
+            result.set_lane(n, value);
+        } else {
+            result.set_element(width, n, value.bits);
+        }
+    }
+    cpu.set_vector(bus, &Op { mask: 0, ..*op }, result, width);
+    clear_mask(cpu, op);
+    Step::Next
+}
+
+fn scatter(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, index_width: usize, width: usize) -> Step {
+    let size = op.operand(1).size();
+    let count = lane_count(op.operand(0), size / width, index_width);
+    let source = cpu.vector(bus, op.operand(1), size);
+    let places = places(cpu, op.operand(0), index_width, count);
+    let taken = participants(cpu, op, width, count);
+    for (n, at) in places.into_iter().enumerate().filter(|(n, _)| taken.get(*n) == Some(&true)) {
+        let value = if width == 8 { source.lane(n) } else { Value::new(source.element(width, n)) };
+        bus.store(at, width, value);
+    }
+    clear_mask(cpu, op);
     Step::Next
 }
