@@ -20,6 +20,12 @@ pub fn verdict_line(artifact: &ArtifactReport) -> String {
     if let Some(error) = &artifact.error {
         return format!("{verdict} {}: {error}", artifact.path);
     }
+    if artifact.findings.is_empty()
+        && let Some(first) = artifact.causes.first()
+    {
+        let verdict = if artifact.verdict == crate::report::Verdict::Pass { "RECOGNISED" } else { "NOT RECOGNISED" };
+        return format!("{verdict} {}: {} {}", artifact.path, first.class, first.pattern);
+    }
     let count = |wanted: &dyn Fn(Outcome, Severity) -> bool| {
         artifact.findings.iter().filter(|f| wanted(f.outcome, severity(f))).count()
     };

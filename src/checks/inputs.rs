@@ -3,6 +3,7 @@
 
 mod cases;
 mod codes;
+mod empty_range;
 pub(super) mod shapes;
 mod strides;
 #[cfg(test)]
@@ -123,6 +124,7 @@ fn judge_tensors(sink: &mut Sink, inputs: &[TensorSpec], tensors: &BTreeMap<usiz
         strides::judge(sink, &mut shapes, input, tensor);
         judge_device(sink, input, tensor);
     }
+    empty_range::judge(sink, &shapes);
 }
 
 fn judge_dtype(sink: &mut Sink, input: &TensorSpec, tensor: &TensorRequest) {

@@ -106,7 +106,7 @@ pub enum Command {
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Box<VerifyArgs>),
     /// The page of a finding code; from an error to its likely cause
-    Explain(ExplainArgs),
+    Explain(Box<ExplainArgs>),
     /// What changed between two builds, for callers and for hosts
     Diff(DiffArgs),
     /// This machine as a target file: GPUs, driver, CPU, glibc, libstdc++, page size
@@ -166,9 +166,26 @@ pub struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// Codes of findings
-    #[arg(value_name = "CODE")]
-    pub codes: Vec<String>,
+    /// Codes of findings, artefacts and logs, told apart by content; a log may also be piped in
+    #[arg(value_name = "CODE|ARTIFACT|LOG")]
+    pub given: Vec<String>,
+    /// The log; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub log: Vec<PathBuf>,
+    /// An error text instead of a log
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub message: Vec<String>,
+    /// How the process ended, when there is no text: 139, -11, SIGSEGV
+    #[arg(long, value_name = "STATUS", allow_hyphen_values = true)]
+    pub exit: Option<String>,
+    /// Mask paths and names of weights, for public issue trackers
+    #[arg(long)]
+    pub redact: bool,
+    /// Do not interpret machine code
+    #[arg(long)]
+    pub no_interpret: bool,
+    #[command(flatten)]
+    pub load: LoadArgs,
 }
 
 #[derive(Debug, Args)]

@@ -71,7 +71,7 @@ fn read(path: &Path, settings: &Settings) -> Artifact {
 }
 
 /// A file that could not even be opened.
-fn unreadable(path: &str, error: &Error) -> Artifact {
+pub fn unreadable(path: &str, error: &Error) -> Artifact {
     Artifact {
         path: path.to_owned(),
         kind: Kind::Unknown,

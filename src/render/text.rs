@@ -2,6 +2,7 @@
 //! always and taken away by the stream where it does not belong.
 
 mod call;
+mod causes;
 mod needs;
 mod report;
 mod show;

@@ -162,4 +162,17 @@ pub const CODES: &[Code] = &[
             fix: "Set AOTI_RUNTIME_CHECK_INPUTS=1 while testing, and verify the inputs of production with this tool.",
         },
     },
+    Code {
+        id: "assert-empty-range",
+        summary: "a kernel indexes into a dim that is empty with these sizes",
+        level: Level::Warn,
+        page: Page {
+            compares: "The upper bound in each `index out of bounds` assertion of the kernels, followed from the launch to \
+                       the sizes of the inputs, with the sizes that are given.",
+            matters: "The assertion is evaluated even where the selected set is empty: on CUDA a device-side assert ends \
+                      the process, on CPU the run throws.",
+            reports: "pytorch issues 192143 and 143498.",
+            fix: "Keep empty inputs away from the model, or clamp the index in the module, and compile again.",
+        },
+    },
 ];

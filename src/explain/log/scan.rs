@@ -18,6 +18,8 @@ const LONG_LINE_BEFORE: usize = 8 << 10;
 const LINES_AFTER: usize = 60;
 /// Lines that a traceback may have before its exception.
 const TRACEBACK_LINES: usize = 400;
+/// Texts remembered per literal.
+const REPEATS: usize = 32;
 /// Head and tail of the log that are matched again, put together, when nothing was found line by line.
 const SECOND_LOOK: usize = 512 << 10;
 
@@ -173,18 +175,40 @@ impl Scanner {
         }
         let after = || lines_after(buffer, line.1);
         let hits: Vec<usize> = found.iter().filter_map(|m| self.record(m, &text, number, &after)).collect();
-        // remember the raw text, together with the byte that ends it, for the quick comparison
-        if let Some(first) = found.iter().find(|m| m.pattern.rank == Rank::Cause).or(found.first())
-            && !hits.is_empty()
-            && let Some(at) = memchr::memmem::find(raw, first.text.as_bytes())
-            && let Some(repeats) = self.repeats.get_mut(literal.0)
-            && repeats.len() < 8
-        {
-            let start = line.0.saturating_add(at);
-            let end = start.saturating_add(first.text.len()).saturating_add(1);
-            if let (Some(kept), Some(literal_at)) = (buffer.get(start..end), literal.1.checked_sub(start)) {
-                repeats.push(Repeat { text: kept.to_vec(), literal_at, hits });
+        self.remember(buffer, line, literal, (&text, &found), hits);
+    }
+
+    /// Keeps the raw bytes that decided, with the byte that ends them, so that the same again costs one comparison.
+    fn remember(
+        &mut self,
+        buffer: &[u8],
+        line: (usize, usize),
+        literal: (usize, usize),
+        (text, found): (&str, &[Match]),
+        hits: Vec<usize>,
+    ) {
+        let raw = buffer.get(line.0..line.1).unwrap_or_default();
+        let first = found.iter().find(|m| m.pattern.rank == Rank::Cause).or(found.first());
+        let (start, end) = match first.map(|m| (m, memchr::memmem::find(raw, m.text.as_bytes()))) {
+            // from the literal or the text, whichever begins earlier
+            Some((first, Some(at))) => {
+                let at = line.0.saturating_add(at);
+                (at.min(literal.1), at.saturating_add(first.text.len()).max(literal.1))
             }
+            // escapes stand in it: as much more as cleaning took away
+            Some((first, None)) => {
+                let more = first.text.len().saturating_add(raw.len().saturating_sub(text.len()));
+                (literal.1, literal.1.saturating_add(more).min(line.1))
+            }
+            // nothing was found: only the same rest of the line says nothing again
+            None => (literal.1, line.1),
+        };
+        if let Some(repeats) = self.repeats.get_mut(literal.0)
+            && repeats.len() < REPEATS
+            && let Some(kept) = buffer.get(start..end.saturating_add(1)).filter(|k| k.len() <= limits::SHOWN_TEXT_BYTES)
+            && let Some(literal_at) = literal.1.checked_sub(start)
+        {
+            repeats.push(Repeat { text: kept.to_vec(), literal_at, hits });
         }
     }
 

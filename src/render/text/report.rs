@@ -37,13 +37,7 @@ fn render_artifact(
             render_finding(finding, options, out)?;
         }
     }
-    for cause in &artifact.causes {
-        let first = format!("  {}. ", cause.rank);
-        write_wrapped(&first, &cause.sentence, 5, options.width, out)?;
-        if let Some(fix) = &cause.fix {
-            write_wrapped("     fix  ", fix, 10, options.width, out)?;
-        }
-    }
+    super::causes::render_causes(artifact, options, out)?;
     for change in &artifact.changes {
         writeln!(out, "  {}", escape::plain(&change_line(change)))?;
     }
