@@ -257,7 +257,7 @@ fn report(all: &[(PathBuf, Value)], settings: &Settings) {
 /// Libraries for machines that have no processor in the interpreter.
 fn is_foreign(path: &Path) -> bool {
     let name = path.to_string_lossy();
-    ["aarch64", "macos", "windows", "mingw"].iter().any(|part| name.contains(part))
+    ["windows", "mingw"].iter().any(|part| name.contains(part))
 }
 
 #[test]
