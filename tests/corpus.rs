@@ -269,7 +269,7 @@ fn packages_are_what_was_compiled() {
 fn source_and_code_of_packages_agree() {
     let mut all = artifacts(".pt2");
     all.retain(|(path, _)| !is_foreign(path));
-    report(&all, &Settings { code: CodeReading::Always, scans_instructions: false, ..Settings::default() });
+    report(&all, &Settings { code: CodeReading::Always, ..Settings::default() });
 }
 
 #[test]
@@ -297,6 +297,34 @@ fn weights_are_where_the_options_put_them() {
             matches!(location, WeightsLocation::Library | WeightsLocation::Appended | WeightsLocation::Blob);
         if has_bytes {
             assert_eq!(weights.size_bytes, weights.expected_bytes, "{file}");
+        }
+    }
+}
+
+/// The generated source inside a package.
+fn source_of(package: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts").join(package);
+    let container = aoti_inspect::container::open(&path).unwrap();
+    let member = container.members().find(|m| m.name().ends_with(".wrapper.cpp")).unwrap();
+    member.bytes(1 << 20).unwrap().to_vec()
+}
+
+#[test]
+fn a_source_beside_a_library_is_believed_only_when_it_fits() {
+    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts/2.15.0-cpu-mlp_dynamic.so");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("renamed.so");
+    std::fs::copy(library, &copy).unwrap();
+    for (package, is_its_own) in [("2.15.0-cpu-mlp_dynamic.pt2", true), ("2.15.0-cpu-multi_io.pt2", false)] {
+        std::fs::write(copy.with_extension("cpp"), source_of(package)).unwrap();
+        for code in [CodeReading::WhenNeeded, CodeReading::Never] {
+            let artifact = aoti_inspect::inspect(&copy, &Settings { code, ..Settings::default() }).unwrap();
+            let model = artifact.models.first().unwrap();
+            let codes: Vec<&str> = model.conflicts.iter().map(|c| c.code.as_str()).collect();
+            assert_eq!(codes, if is_its_own { vec![] } else { vec!["source-stale"] }, "{package} {code:?}");
+            // PyTorch's names of symbols are in the source alone
+            let has_names = model.symbols.iter().any(|s| s.symbol.starts_with('s'));
+            assert_eq!(has_names, is_its_own, "{package} {code:?}");
         }
     }
 }

@@ -275,7 +275,9 @@ fn known_constants(interface: &Interface) -> Option<Vec<Constant>> {
 
 /// Every `None` gets a reason.
 fn explain_gaps(model: &mut Model, missing: Option<&str>, unknown: &mut Vec<Unknown>) {
-    let reason = missing.unwrap_or("no witness states it").to_owned();
+    // what stopped a reader is the reason for all that it did not reach
+    let stopped = unknown.iter().find(|u| u.fact.is_empty()).map(|u| u.reason.clone());
+    let reason = missing.map(str::to_owned).or(stopped).unwrap_or_else(|| "no witness states it".to_owned());
     let mut gaps: Vec<String> = Vec::new();
     let mut gap = |is_missing: bool, fact: String| {
         if is_missing {

@@ -21,7 +21,7 @@ pub fn weigh(mut claim: Interface, code: &Interface, conflict: &str) -> (Interfa
         if let (Some(said), Some(is)) = (*claimed, proven)
             && said != is
         {
-            sides.add(what.to_owned(), &is, &said);
+            sides.add(what.to_owned(), &format!("{is} in the library"), &format!("{said} in the source"));
         }
         *claimed = proven.or(*claimed);
     }

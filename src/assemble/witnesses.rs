@@ -64,12 +64,18 @@ pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Inte
         CodeReading::WhenNeeded | CodeReading::Always => {}
     }
     match interpret::recover(image, interpret::Options::default()) {
-        Ok(recovery) => Ok(recovery.interface),
+        Ok(recovery) if recovery.interface.input_count.is_some() => Ok(recovery.interface),
+        // no model could be created: the checks can still be read, and the reason for all else is kept
+        Ok(recovery) => {
+            let mut interface = checks_alone(image).unwrap_or_default();
+            interface.unknown.extend(recovery.interface.unknown);
+            Ok(interface)
+        }
         Err(error) => checks_alone(image).ok_or_else(|| format!("machine code: {}", error.message())),
     }
 }
 
-/// What the check messages say, for machines that the interpreter has no processor for. The list of inputs then reaches to the
+/// What the check messages say, where the interpreter has no processor or does not come through. The list of inputs then reaches to the
 /// last one that is checked.
 fn checks_alone(image: &Image<'_>) -> Option<Interface> {
     let mut interface = cross_references(image)?;
