@@ -2,7 +2,7 @@
 
 use super::codes::{Code, Page};
 use super::{Judgement, Subject};
-use crate::model::{Evidence, FunctionIsa, Witness};
+use crate::model::{Evidence, FunctionIsa, Platform, Witness};
 use crate::report::{Finding, Level, Outcome};
 use crate::target::cpu::{Cpu, declared_extensions};
 
@@ -56,22 +56,23 @@ pub const CODES: &[Code] = &[
 /// Judges one model.
 pub fn check(subject: &Subject, judgement: &mut Judgement) {
     let isa = &subject.model.requires.cpu_isa;
-    let arch = subject.model.platform.as_ref().map(|p| p.arch.as_str());
-    if let (Some(used), Some(arch)) = (&isa.used, arch) {
-        check_declared(subject, used, arch, judgement);
+    let platform = subject.model.platform.as_ref();
+    if let (Some(used), Some(platform)) = (&isa.used, platform) {
+        check_declared(subject, used, platform, judgement);
     }
     let Some(cpu) = &subject.config.cpu else {
-        if arch.is_some() {
+        if platform.is_some() {
             judgement.not_asked("cpu");
         }
         return;
     };
     let path = subject.path("requires.cpu_isa.used");
-    let Some(arch) = arch else {
+    let Some(platform) = platform else {
         judgement.push(subject.unknown("cpu-isa", "platform", "the machine of the code cannot be told"));
         return;
     };
-    if arch != cpu.arch {
+    let arch = &platform.arch;
+    if *arch != cpu.arch {
         let message = format!("the library is for {arch}, and {} is an {} CPU", cpu.name, cpu.arch);
         judgement.push(
             Finding::new("cpu-machine", Outcome::Fail, subject.path("platform.arch"), message)
@@ -82,7 +83,7 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
     }
     match &isa.used {
         Some(used) => judgement.push(judge_used(cpu, used, &isa.functions, path)),
-        None => judgement.push(judge_declared(subject, cpu, arch, path)),
+        None => judgement.push(judge_declared(subject, cpu, platform, path)),
     }
 }
 
@@ -113,9 +114,9 @@ fn judge_used(cpu: &Cpu, used: &[String], functions: &[FunctionIsa], path: Strin
 }
 
 /// Without decoded code the declared words can only refuse.
-fn judge_declared(subject: &Subject, cpu: &Cpu, arch: &str, path: String) -> Finding {
+fn judge_declared(subject: &Subject, cpu: &Cpu, platform: &Platform, path: String) -> Finding {
     let words = declared(subject).unwrap_or_default();
-    let needed = declared_extensions(words, arch).filter(|_| !words.is_empty());
+    let needed = declared_extensions(words, &platform.os, &platform.arch).filter(|_| !words.is_empty());
     // the widest class also covers what is optional in it: only its first extensions are certain
     let certain = |f: &&String| matches!(f.as_str(), "avx2" | "avx512f" | "avx512_vnni" | "amx_tile");
     let lacking: Vec<&str> =
@@ -129,11 +130,12 @@ fn judge_declared(subject: &Subject, cpu: &Cpu, arch: &str, path: String) -> Fin
         .fix("compile on such a CPU, or pin the instruction set for the oldest target")
 }
 
-fn check_declared(subject: &Subject, used: &[String], arch: &str, judgement: &mut Judgement) {
+fn check_declared(subject: &Subject, used: &[String], platform: &Platform, judgement: &mut Judgement) {
     let Some(words) = declared(subject) else { return };
     let path = subject.path("requires.cpu_isa.declared");
-    let Some(covered) = declared_extensions(words, arch) else {
-        let message = format!("{DECLARED_KEY} is `{words}`, which no torch release up to 2.15 writes for {arch}");
+    let Some(covered) = declared_extensions(words, &platform.os, &platform.arch) else {
+        let message =
+            format!("{DECLARED_KEY} is `{words}`, which no torch release up to 2.15 writes for {}", platform.arch);
         judgement.push(Finding::new("cpu-isa-undeclared", Outcome::Warn, path, message));
         return;
     };

@@ -99,7 +99,7 @@ fn compare(
     let Runtime { code, fact, name } = runtime;
     let Some(given) = given else {
         if wanted.is_some() {
-            judgement.not_asked(name.replace("++", "cxx"));
+            judgement.not_asked(name.replace("c++", "cxx"));
         }
         return;
     };

@@ -66,6 +66,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     })
 });
 
+/// Words up to which a list is shown as it was given.
+const NAMED: usize = 4;
 /// Rows refer to rows; a chain longer than this would be a mistake in the file.
 const LIKE_DEPTH: usize = 16;
 
@@ -90,7 +92,10 @@ impl Cpu {
             features.extend(word_features);
         }
         let arch = arch.ok_or_else(|| UsageError::new("cpu: give a name or extensions, such as x86-64-v3 or avx2"))?;
-        Ok(Self { name: text.trim().to_owned(), arch, features })
+        // a machine's own list is no name
+        let count = text.split([',', '+', ' ']).filter(|w| !w.trim().is_empty()).count();
+        let name = if count > NAMED { "the target's CPU".to_owned() } else { text.trim().to_owned() };
+        Ok(Self { name, arch, features })
     }
 
     /// A machine whose extensions are known one by one, as /proc/cpuinfo lists them. Words without meaning for
@@ -113,9 +118,14 @@ impl Cpu {
 }
 
 /// What the metadata's `AOTI_CPU_ISA` promises: `AVX512 AVX512_VNNI AMX_TILE` (torch/_inductor/cpu_vec_isa.py).
-/// The machine, and every extension that the words cover. `None` for words that are not known.
-pub fn declared_extensions(declared: &str, arch: &str) -> Option<BTreeSet<String>> {
-    let mut features = baseline(arch);
+/// Every extension that the words cover on that system (`macos`, `linux`) and machine. `None` for words that are
+/// not known.
+pub fn declared_extensions(declared: &str, os: &str, arch: &str) -> Option<BTreeSet<String>> {
+    let mut features = match (os, arch) {
+        // the oldest CPU that arm64 code for macOS meets; clang compiles for it without being told
+        ("macos", "aarch64") => row_features("apple-m1", 0).map(|(_, f)| f).unwrap_or_default(),
+        _ => baseline(arch),
+    };
     for word in declared.split_whitespace().filter(|w| *w != "INVALID_VEC_ISA") {
         let row = TABLE.declared.iter().find(|row| row.word == word && row.arch == arch)?;
         features.extend(row_features(&row.like, 0).map(|(_, f)| f).unwrap_or_default());
@@ -265,11 +275,11 @@ mod tests {
 
     #[test]
     fn declared_words_cover_their_compile_flags() {
-        let avx2 = declared_extensions("AVX2", "x86_64").unwrap();
+        let avx2 = declared_extensions("AVX2", "linux", "x86_64").unwrap();
         assert!(avx2.contains("fma") && avx2.contains("f16c") && avx2.contains("bmi2") && !avx2.contains("avx512f"));
-        let amx = declared_extensions("AVX512 AVX512_VNNI AMX_TILE", "x86_64").unwrap();
+        let amx = declared_extensions("AVX512 AVX512_VNNI AMX_TILE", "linux", "x86_64").unwrap();
         assert!(amx.contains("amx_int8") && amx.contains("avx512_vnni") && amx.contains("avx512vl"));
-        assert_eq!(declared_extensions("AVX1024", "x86_64"), None);
-        assert!(!declared_extensions("INVALID_VEC_ISA", "x86_64").unwrap().contains("avx"));
+        assert_eq!(declared_extensions("AVX1024", "linux", "x86_64"), None);
+        assert!(!declared_extensions("INVALID_VEC_ISA", "linux", "x86_64").unwrap().contains("avx"));
     }
 }

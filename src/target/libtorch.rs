@@ -15,6 +15,8 @@ pub struct Libtorch {
     pub folder: String,
     /// base names of the libraries that were read
     pub libraries: Vec<String>,
+    /// system and machine that it is for, `linux-x86_64`
+    pub platform: Option<String>,
     /// C shims (`aoti_*`, `torch_*`)
     pub shims: BTreeSet<String>,
     /// mangled C++ of torch, at, c10; `None` when only the shims are known (a target file)
@@ -67,6 +69,8 @@ impl Libtorch {
                     libtorch.cxx.get_or_insert_default().insert(name.to_owned());
                 }
             }
+            let platform = format!("{}-{}", image.os(), image.architecture());
+            libtorch.platform.get_or_insert(platform);
             if let Ok(needed) = image.needed() {
                 libtorch.versions.extend(needed.defined_versions.iter().map(|v| (*v).to_owned()));
             }
