@@ -242,6 +242,15 @@ fn check_exports(subject: &Subject, libtorch: &Libtorch, judgement: &mut Judgeme
             .fix("use a newer libtorch, or compile again with this one")
             .evidence([read])
     });
+    let library = subject.model.platform.as_ref().map(|p| format!("{}-{}", p.os, p.arch));
+    if let (Some(library), Some(given)) = (&library, &libtorch.platform)
+        && library != given
+    {
+        let message = format!("{folder} is for {given}, and the library for {library}");
+        judgement.push(
+            Finding::new("libtorch-build", Outcome::Fail, subject.path("platform"), message).sides(library, given),
+        );
+    }
     for (class, word, name) in classes(subject) {
         let path = subject.path("requires.shims");
         judgement.push(if libtorch.has(class) {
@@ -308,8 +317,9 @@ fn check_abi(subject: &Subject, libtorch: &Libtorch, judgement: &mut Judgement) 
     judgement.push(if wanted == given {
         Finding::new("libtorch-string-abi", Outcome::Pass, path, format!("both have {given} strings"))
     } else {
-        // with C functions alone strings meet only where constants are replaced
-        let crosses = !subject.model.requires.leaked_symbols.is_empty();
+        // where every C++ name is there all the same, and with C functions alone, strings meet only where constants
+        // are replaced
+        let crosses = subject.model.requires.leaked_symbols.iter().any(|name| !exports.contains(name));
         let outcome = if crosses { Outcome::Fail } else { Outcome::Warn };
         let message = format!("the library has {wanted} strings and {} {given} ones", libtorch.folder);
         Finding::new("libtorch-string-abi", outcome, path, message).sides(wanted, given)
@@ -394,6 +404,7 @@ mod tests {
         let whole = Libtorch {
             folder: "lib".into(),
             libraries: vec!["libtorch_cpu.so".into()],
+            platform: Some("linux-x86_64".into()),
             shims: requires.shims.iter().cloned().collect(),
             cxx: Some(requires.leaked_symbols.iter().cloned().collect()),
             ..Libtorch::default()
@@ -409,6 +420,10 @@ mod tests {
         for code in ["libtorch-shim-missing", "libtorch-leaked-cxx", "libtorch-string-abi"] {
             assert_eq!(outcome(check, &model, &with(cut.clone()), code), [Fail], "{code}");
         }
+        let mut elsewhere = whole.clone();
+        elsewhere.platform = Some("linux-aarch64".into());
+        assert!(outcome(check, &model, &with(whole.clone()), "libtorch-build").is_empty());
+        assert_eq!(outcome(check, &model, &with(elsewhere), "libtorch-build"), [Fail]);
         let from_file = Libtorch { cxx: None, ..whole };
         assert_eq!(outcome(check, &model, &with(from_file), "libtorch-leaked-cxx"), [Unknown]);
     }

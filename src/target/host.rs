@@ -54,6 +54,9 @@ pub struct Host {
 pub struct LibtorchExports {
     /// base names of the libraries that were read
     pub libraries: Vec<String>,
+    /// system and machine that it is for
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<String>,
     /// C shims
     pub shims: Vec<String>,
 }
@@ -63,6 +66,7 @@ impl From<LibtorchExports> for Libtorch {
         Self {
             folder: "target file".into(),
             libraries: exports.libraries,
+            platform: exports.platform,
             shims: exports.shims.into_iter().collect(),
             cxx: None,
             versions: std::collections::BTreeSet::new(),
@@ -103,8 +107,11 @@ impl Host {
     /// As [`Libtorch::read`].
     pub fn with_libtorch(mut self, folder: &Path) -> Result<Self, UsageError> {
         let libtorch = Libtorch::read(folder)?;
-        self.libtorch_exports =
-            Some(LibtorchExports { libraries: libtorch.libraries, shims: libtorch.shims.into_iter().collect() });
+        self.libtorch_exports = Some(LibtorchExports {
+            libraries: libtorch.libraries,
+            platform: libtorch.platform,
+            shims: libtorch.shims.into_iter().collect(),
+        });
         Ok(self)
     }
 
