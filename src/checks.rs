@@ -18,10 +18,12 @@ mod hazards;
 mod host;
 pub mod inputs;
 mod kernel_files;
+pub mod known;
 mod libtorch;
 mod operators;
 mod package;
 mod policy;
+mod project;
 #[cfg(test)]
 mod sample;
 mod security;
@@ -30,7 +32,7 @@ mod sizes;
 pub use policy::Policy;
 
 use crate::model::{Artifact, Model};
-use crate::report::{ArtifactReport, Finding, Level, Outcome, Verdict};
+use crate::report::{ArtifactReport, Finding, Outcome, Verdict};
 use crate::target::LoadConfig;
 
 /// One model and the configuration it is judged for.
@@ -120,7 +122,7 @@ pub const MODEL_CHECKS: &[fn(&Subject, &mut Judgement)] = &[
 
 /// Checks of the file as a whole.
 pub const ARTIFACT_CHECKS: &[fn(&Artifact, &LoadConfig, &mut Judgement)] =
-    &[damage::check, package::check_model_name, hazards::check_artifact, security::check_artifact];
+    &[damage::check, package::check_model_name, hazards::check_artifact, security::check_artifact, project::check];
 
 /// Runs every check for the models that the configuration selects (all, unless it names one).
 pub fn judge(artifact: &Artifact, config: &LoadConfig) -> Judgement {
@@ -156,9 +158,9 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
     }
     let Judgement { mut findings, not_asked, not_knowable, cases } = judge(artifact, config);
     settle(&mut findings, artifact, config, policy);
-    let verdict = verdict(&findings);
+    let verdict = Verdict::Pass;
     let targets = config.name.iter().map(|name| crate::report::TargetVerdict { name: name.clone(), verdict }).collect();
-    ArtifactReport {
+    let mut report = ArtifactReport {
         summary: artifact.summary(),
         targets,
         findings,
@@ -166,7 +168,9 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
         not_knowable,
         cases,
         ..ArtifactReport::new(&artifact.path, verdict)
-    }
+    };
+    report.settle();
+    report
 }
 
 /// Levels, targets and fingerprints.
@@ -191,20 +195,8 @@ pub fn verify_targets(artifact: &Artifact, configs: &[LoadConfig], policy: &Poli
         merged.not_knowable.extend(new.collect::<Vec<_>>());
         merged.cases = merged.cases.or(report.cases);
     }
-    if merged.error.is_none() {
-        merged.verdict = verdict(&merged.findings);
-    }
+    merged.settle();
     merged
-}
-
-/// Unreadable before failed before unknown before passed.
-fn verdict(findings: &[Finding]) -> Verdict {
-    let damaged = |f: &Finding| f.code == damage::DAMAGED && f.level == Level::Deny && f.outcome == Outcome::Fail;
-    if findings.iter().any(damaged) {
-        return Verdict::Unreadable;
-    }
-    let verdicts: Vec<Verdict> = findings.iter().map(Finding::verdict).collect();
-    [Verdict::Fail, Verdict::Unknown].into_iter().find(|v| verdicts.contains(v)).unwrap_or(Verdict::Pass)
 }
 
 /// The same for the same finding in the next build of an unchanged interface.

@@ -6,10 +6,12 @@ mod completions;
 mod diff;
 mod explain;
 mod host;
+mod init;
 mod load;
 mod man;
 mod open;
 mod output;
+mod project;
 mod schema;
 mod show;
 mod verify;
@@ -55,6 +57,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Diff(args) => diff::run(args, output),
         Command::Host(args) => host::run(args, output),
         Command::Codes(args) => codes::run(args, output),
+        Command::Init(args) => init::run(args, output),
         Command::Schema => schema::run(output),
         Command::Completions(args) => completions::run(args, output),
         Command::Man => man::run(output),

@@ -1,5 +1,6 @@
 //! Output formats: each file writes one report, or one list of artefacts, to the writer it is given.
 
+pub mod csv;
 pub mod escape;
 pub mod github;
 pub mod json;

@@ -79,6 +79,9 @@ impl From<Verdict> for Exit {
     }
 }
 
+/// The code of damage that hides a fact: its failure makes the artefact unreadable.
+pub const DAMAGED: &str = "artifact-damaged";
+
 /// One check's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
@@ -238,6 +241,26 @@ impl ArtifactReport {
             error: None,
         }
     }
+
+    /// Settles the verdicts, over all and per target, from the findings as they now are. A file that could not be
+    /// read stays so.
+    pub fn settle(&mut self) {
+        if self.error.is_some() {
+            return;
+        }
+        self.verdict = worst(self.findings.iter());
+        for target in &mut self.targets {
+            let concerns = |f: &&Finding| f.target.as_ref().is_none_or(|name| *name == target.name);
+            target.verdict = worst(self.findings.iter().filter(concerns));
+        }
+    }
+}
+
+/// Unreadable before failed before unknown before passed.
+fn worst<'a>(findings: impl Iterator<Item = &'a Finding>) -> Verdict {
+    let verdicts: Vec<Verdict> = findings.map(Finding::verdict).collect();
+    let order = [Verdict::Unreadable, Verdict::Fail, Verdict::Unknown];
+    order.into_iter().find(|v| verdicts.contains(v)).unwrap_or(Verdict::Pass)
 }
 
 /// Where a configuration file asks for something.

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use aoti_inspect::model::{Evidence, Witness};
-use aoti_inspect::render::{github, json, junit, markdown, sarif, text as plain};
+use aoti_inspect::render::{csv, github, json, junit, markdown, sarif, text as plain};
 use aoti_inspect::report::{
     ArtifactReport, Cause, Change, ConfigPlace, Finding, Grade, Level, Outcome, Report, Side, TargetVerdict, Verdict,
     Waived,
@@ -14,7 +14,8 @@ use std::io::Write;
 
 type Render = fn(&Report, &mut dyn Write) -> std::io::Result<()>;
 
-const FORMATS: [(&str, Render); 7] = [
+const FORMATS: [(&str, Render); 8] = [
+    ("csv", csv::render_report),
     ("markdown", markdown::render),
     ("github", github::render),
     ("sarif", sarif::render),

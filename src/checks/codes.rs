@@ -46,6 +46,7 @@ const TABLES: &[&[Code]] = &[
     super::host::CODES,
     super::security::CODES,
     super::advisories::CODES,
+    super::project::CODES,
 ];
 
 /// All codes, in the order of their subjects.

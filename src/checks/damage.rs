@@ -3,11 +3,8 @@
 use super::Judgement;
 use super::codes::{Code, Page};
 use crate::model::Artifact;
-use crate::report::{Finding, Level, Outcome};
+use crate::report::{DAMAGED, Finding, Level, Outcome};
 use crate::target::LoadConfig;
-
-/// The code whose failure makes the verdict `unreadable`.
-pub const DAMAGED: &str = "artifact-damaged";
 
 /// Codes of this subject.
 pub const CODES: &[Code] = &[

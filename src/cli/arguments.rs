@@ -84,6 +84,8 @@ pub enum Format {
     Sarif,
     /// test reports
     Junit,
+    /// tables: one row per model
+    Csv,
 }
 
 /// When text has colour.
@@ -113,6 +115,8 @@ pub enum Command {
     Host(HostArgs),
     /// List the checks, or print the page of one
     Codes(CodesArgs),
+    /// Write a commented aoti-inspect.toml, with an artefact's interface as the agreed one
+    Init(InitArgs),
     /// JSON schema of the output
     Schema,
     /// Completions for a shell
@@ -127,9 +131,46 @@ pub struct FileArgs {
     /// Libraries, packages, unpacked packages, folders (walked); - is standard input
     #[arg(value_name = "ARTIFACT")]
     pub artifacts: Vec<PathBuf>,
+    /// More of them, one a line, from a file; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub files_from: Option<PathBuf>,
     /// Do not interpret machine code; what only it tells is unknown
     #[arg(long)]
     pub no_interpret: bool,
+    /// SHA-256 of the files
+    #[arg(long)]
+    pub digest: bool,
+}
+
+/// The project file, and findings that are known.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Project")]
+pub struct ProjectArgs {
+    /// The project file, instead of the nearest aoti-inspect.toml upwards
+    #[arg(long, value_name = "FILE", env = "AOTI_INSPECT_CONFIG", hide_env = true)]
+    pub config: Option<PathBuf>,
+    /// Leave the project file alone
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+    /// Findings that are known and do not fail
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write what is found now as the baseline; the exit code is 0 unless a file is unreadable
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    pub write_baseline: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Its interface becomes the agreed one
+    #[arg(value_name = "ARTIFACT")]
+    pub artifact: Option<PathBuf>,
+    /// Write over an existing file
+    #[arg(long)]
+    pub force: bool,
+    /// Print instead of writing aoti-inspect.toml
+    #[arg(long)]
+    pub stdout: bool,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +197,8 @@ pub struct VerifyArgs {
     pub files: FileArgs,
     #[command(flatten)]
     pub load: LoadArgs,
+    #[command(flatten)]
+    pub project: ProjectArgs,
     /// These topics must be asked, else exit 2: gpu,torch,inputs,…
     #[arg(long, value_delimiter = ',', value_name = "TOPICS")]
     pub require: Vec<String>,

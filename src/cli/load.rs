@@ -5,12 +5,12 @@ use crate::model::{Device, Exported};
 use crate::target::gpu::{Driver, Gpu};
 use crate::target::host::{self, Host};
 use crate::target::libtorch::Libtorch;
-use crate::target::project::{self, Inputs, Project, TargetTable};
+use crate::target::project::{self, Budget, Inputs, Project, TargetTable};
 use crate::target::{
     HostUnknown, InputRequests, InputTexts, LoadConfig, Loader, OpLibrary, PlatformName, TorchVersion, UsageError,
     Version, WeightsFile, cases, parse_bytes, parse_device,
 };
-use crate::{assemble, checks, container, limits};
+use crate::{assemble, container, limits};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
@@ -125,7 +125,7 @@ impl From<LoaderWord> for Loader {
 
 impl LoadArgs {
     /// One configuration, or one per `--target`.
-    pub fn configs(&self) -> Result<Vec<LoadConfig>, CliError> {
+    pub fn configs(&self, project: Option<&Project>) -> Result<Vec<LoadConfig>, CliError> {
         if self.target.is_empty() {
             if !self.this_host {
                 return Ok(vec![self.config(&TargetTable::default(), None)?]);
@@ -139,14 +139,14 @@ impl LoadArgs {
         self.target
             .iter()
             .map(|name| {
-                let table = target(name)?;
+                let table = target(name, project)?;
                 self.config(&table, Some(name.clone()))
             })
             .collect()
     }
 
     /// The flags over one target.
-    fn config(&self, table: &TargetTable, name: Option<String>) -> Result<LoadConfig, CliError> {
+    pub fn config(&self, table: &TargetTable, name: Option<String>) -> Result<LoadConfig, CliError> {
         let either = |flag: &Option<String>, key: &Option<String>| flag.clone().or_else(|| key.clone());
         let many = |flags: &[String], keys: &[String]| if flags.is_empty() { keys.to_vec() } else { flags.to_vec() };
         let bytes = |text: Option<String>, flag: &str| {
@@ -186,6 +186,9 @@ impl LoadArgs {
                 .iter()
                 .map(|path| opened(path, OpLibrary::open(path)))
                 .collect::<Result<_, _>>()?,
+            // the project alone sets these
+            budget: Budget::default(),
+            interface_id: None,
         })
     }
 
@@ -273,7 +276,7 @@ fn opened<T>(path: &Path, result: crate::error::Result<T>) -> Result<T, CliError
     result.map_err(|e| CliError::usage(format!("{}: {e}", path.display())))
 }
 
-fn read_text(path: &Path, cap: u64) -> Result<String, CliError> {
+pub fn read_text(path: &Path, cap: u64) -> Result<String, CliError> {
     let wrong = |what: String| CliError::usage(format!("{}: {what}", path.display()));
     let size = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
     if size > cap {
@@ -297,22 +300,24 @@ fn read_exported(path: &Path) -> Result<Exported, CliError> {
 }
 
 /// A target file, or a target of the project file by name.
-fn target(name: &str) -> Result<TargetTable, CliError> {
+fn target(name: &str, project: Option<&Project>) -> Result<TargetTable, CliError> {
+    if let Some(project) = project
+        && let Some(table) = project.targets.get(name)
+    {
+        return Ok(table.clone().below(&project.folder));
+    }
     let path = Path::new(name);
     if path.is_file() {
-        return Ok(TargetTable::from_text(&read_text(path, limits::JSON_BYTES)?, path)?);
+        let table = TargetTable::from_text(&read_text(path, limits::JSON_BYTES)?, path)?;
+        return Ok(table.below(path.parent().unwrap_or(Path::new(""))));
     }
-    let here = std::env::current_dir().map_err(|e| CliError::Io(format!("cannot tell the current folder: {e}")))?;
-    let Some(file) = project::find(&here) else {
-        return Err(CliError::usage(format!(
-            "--target {name}: no such file, and no {} here or above",
-            project::FILE_NAME
-        )));
-    };
-    let text = read_text(&file, limits::JSON_BYTES)?;
-    let mut project = Project::from_text(&text, &file, &|code| checks::codes::find(code).is_some())?;
-    project.targets.remove(name).ok_or_else(|| {
-        let valid: Vec<&str> = project.targets.keys().map(String::as_str).collect();
-        UsageError::unknown_word("target", name, &valid).into()
-    })
+    match project {
+        None => {
+            Err(CliError::usage(format!("--target {name}: no such file, and no {} here or above", project::FILE_NAME)))
+        }
+        Some(project) => {
+            let valid: Vec<&str> = project.targets.keys().map(String::as_str).collect();
+            Err(UsageError::unknown_word("target", name, &valid).into())
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! From the paths that a person gives to artefacts, several at a time; one bad file never stops the others.
 
 use super::CliError;
+use super::arguments::FileArgs;
+use super::load::read_text;
 use crate::error::Error;
 use crate::model::{Artifact, Kind};
 use crate::{Settings, assemble, container, limits, source};
 use rayon::prelude::*;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What is read for a person, in the order given.
@@ -29,20 +32,52 @@ pub fn open(paths: &[PathBuf], settings: &Settings) -> Result<Opened, CliError> 
             return Err(CliError::usage(format!("more than {} files", limits::MEMBERS)));
         }
     }
-    let read: Vec<Option<Artifact>> = files
-        .par_iter()
-        .map(|(path, is_named)| {
-            let artifact = read(path, settings);
-            // what a walk meets and is no artefact of ours is only counted
-            let is_ours = *is_named || artifact.kind.is_aoti() || path.extension().is_some_and(|e| e == "pt2");
-            is_ours.then_some(artifact)
-        })
+    let (paths, named): (Vec<PathBuf>, Vec<bool>) = files.into_iter().unzip();
+    // what a walk meets and is no artefact of ours is only counted
+    let is_ours =
+        |path: &Path, artifact: &Artifact| artifact.kind.is_aoti() || path.extension().is_some_and(|e| e == "pt2");
+    let read: Vec<Option<Artifact>> = read_all(&paths, settings)
+        .into_iter()
+        .zip(paths.iter().zip(named))
+        .map(|(artifact, (path, is_named))| (is_named || is_ours(path, &artifact)).then_some(artifact))
         .collect();
     let others = read.iter().filter(|a| a.is_none()).count();
     if others > 0 {
         remarks.push(format!("{others} libraries that are no AOTInductor artefacts were left out"));
     }
     Ok(Opened { artifacts: read.into_iter().flatten().collect(), remarks })
+}
+
+/// What the command line names: arguments, and lines of `--files-from`.
+pub fn given(args: &FileArgs) -> Result<Vec<PathBuf>, CliError> {
+    let mut paths = args.artifacts.clone();
+    if let Some(list) = &args.files_from {
+        let text = if list == Path::new("-") {
+            std::io::read_to_string(std::io::stdin().lock().take(limits::JSON_BYTES))
+                .map_err(|e| CliError::Io(format!("--files-from -: {e}")))?
+        } else {
+            read_text(list, limits::JSON_BYTES)?
+        };
+        paths.extend(text.lines().filter(|line| !line.is_empty()).map(PathBuf::from));
+    }
+    Ok(paths)
+}
+
+/// Reads many files at once; the result has their order. A terminal sees how far it is.
+pub fn read_all(paths: &[PathBuf], settings: &Settings) -> Vec<Artifact> {
+    let progress = match paths.len() {
+        0..=8 => indicatif::ProgressBar::hidden(),
+        // draws to standard error, and only when that is a terminal
+        many => indicatif::ProgressBar::new(many as u64),
+    };
+    let read = |path: &PathBuf| {
+        let artifact = read(path, settings);
+        progress.inc(1);
+        artifact
+    };
+    let artifacts = paths.par_iter().map(read).collect();
+    progress.finish_and_clear();
+    artifacts
 }
 
 fn walk(folder: &Path, files: &mut Vec<(PathBuf, bool)>, remarks: &mut Vec<String>) -> Result<(), CliError> {

@@ -5,7 +5,7 @@ use super::CliError;
 use super::arguments::{Colour, Format, OutputArgs};
 use crate::model::Artifact;
 use crate::render::text::TextOptions;
-use crate::render::{github, json, junit, markdown, sarif, text};
+use crate::render::{csv, github, json, junit, markdown, sarif, text};
 use crate::report::Report;
 use clap::ValueEnum;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -72,6 +72,7 @@ impl OutputArgs {
             Format::Github => github::render(report, out),
             Format::Sarif => sarif::render(report, out),
             Format::Junit => junit::render(report, out),
+            Format::Csv => csv::render_report(report, out),
         })
     }
 
@@ -85,6 +86,7 @@ impl OutputArgs {
         destinations.write_each(|format, out| match format {
             Format::Json => json::render_show(artifacts, &options.only, out),
             Format::Jsonl => json::render_show_lines(artifacts, &options.only, out),
+            Format::Csv => csv::render_show(artifacts, out),
             _ => artifacts.iter().enumerate().try_for_each(|(at, artifact)| {
                 if at > 0 {
                     writeln!(out)?;

@@ -15,12 +15,14 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
             return Err(UsageError::unknown_word("--only", fact, FACTS).into());
         }
     }
-    if args.files.artifacts.is_empty() {
+    let given = open::given(&args.files)?;
+    if given.is_empty() {
         return Err(CliError::usage("no ARTIFACT is given: aoti-inspect model.pt2"));
     }
-    let settings = Settings { code: code_reading(args.files.no_interpret, args.deep), ..Settings::default() };
+    let code = code_reading(args.files.no_interpret, args.deep);
+    let settings = Settings { code, hashes_file: args.files.digest, ..Settings::default() };
     let out = output.open()?;
-    let opened = open::open(&args.files.artifacts, &settings)?;
+    let opened = open::open(&given, &settings)?;
     super::verify::remark(&opened.remarks);
     let exit = if opened.artifacts.iter().any(|a| a.error.is_some()) || opened.artifacts.is_empty() {
         Exit::Unreadable

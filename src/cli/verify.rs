@@ -1,10 +1,10 @@
 //! `verify`: compare artefacts with how they are going to be loaded.
 
 use super::arguments::{OutputArgs, VerifyArgs};
-use super::{CliError, open};
+use super::{CliError, open, project};
 use crate::checks::{self, Policy};
 use crate::model::Artifact;
-use crate::report::{Exit, Report};
+use crate::report::{Exit, Report, Verdict};
 use crate::target::{LoadConfig, UsageError, Which};
 use crate::{CodeReading, Settings};
 use std::io::Write;
@@ -12,28 +12,58 @@ use std::path::PathBuf;
 
 /// The exit code is the worst verdict.
 pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
-    let policy = policy(args)?;
-    let configs = args.load.configs()?;
-    for config in &configs {
+    let project = project::load(&args.project)?;
+    let mut policy = policy(args)?;
+    project::add_levels(project.as_ref(), &mut policy);
+    let given = open::given(&args.files)?;
+    let jobs = match &project {
+        Some(project) if given.is_empty() && !project.artifacts.is_empty() => project::jobs(project, &args.load)?,
+        _ => Vec::new(),
+    };
+    let configs = if jobs.is_empty() { args.load.configs(project.as_ref())? } else { Vec::new() };
+    let budget = project.as_ref().map(|p| p.budget).unwrap_or_default();
+    let configs: Vec<LoadConfig> = configs.into_iter().map(|config| LoadConfig { budget, ..config }).collect();
+    let all_configs = || configs.iter().chain(jobs.iter().flat_map(|job| &job.configs));
+    for config in all_configs() {
         require(&args.require, config)?;
     }
-    let paths = if args.files.artifacts.is_empty() { vec![only_artifact()?] } else { args.files.artifacts.clone() };
     let settings = Settings {
         code: if args.files.no_interpret { CodeReading::Never } else { CodeReading::Always },
-        scans_instructions: configs.iter().any(|c| c.cpu.is_some()),
-        ..Settings::default()
+        scans_instructions: all_configs().any(|c| c.cpu.is_some()),
+        hashes_file: args.files.digest,
     };
     let out = output.open()?;
-    let opened = open::open(&paths, &settings)?;
-    remark(&opened.remarks);
-    for config in &configs {
-        check_use(config, &opened.artifacts)?;
-    }
-    let artifacts =
-        opened.artifacts.iter().map(|artifact| checks::verify_targets(artifact, &configs, &policy)).collect();
-    let report = Report { command: "verify".to_owned(), artifacts };
+    let artifacts = if jobs.is_empty() {
+        let paths = if given.is_empty() { vec![only_artifact()?] } else { given };
+        let opened = open::open(&paths, &settings)?;
+        remark(&opened.remarks);
+        for config in &configs {
+            check_use(config, &opened.artifacts)?;
+        }
+        opened.artifacts.iter().map(|artifact| checks::verify_targets(artifact, &configs, &policy)).collect()
+    } else {
+        let paths: Vec<PathBuf> = jobs.iter().map(|job| job.path.clone()).collect();
+        let judge = |(artifact, job): (Artifact, &project::Job)| {
+            let mut report = checks::verify_targets(&artifact, &job.configs, &policy);
+            report.asked_at = Some(job.place.clone());
+            report
+        };
+        open::read_all(&paths, &settings).into_iter().zip(&jobs).map(judge).collect()
+    };
+    let mut report = Report { command: "verify".to_owned(), artifacts };
+    project::accept(&mut report, project.as_ref(), &args.project)?;
     output.write_report(&report, out)?;
-    Ok(if report.artifacts.is_empty() { Exit::Unreadable } else { report.exit() })
+    if report.artifacts.is_empty() {
+        return Ok(Exit::Unreadable);
+    }
+    match &args.project.write_baseline {
+        Some(file) => {
+            project::write_baseline(&report, file)?;
+            let is_unreadable = report.artifacts.iter().any(|a| a.verdict == Verdict::Unreadable);
+            Ok(if is_unreadable { Exit::Unreadable } else { Exit::Holds })
+        }
+        None => Ok(report.exit()),
+    }
 }
 
 /// Remarks are no part of the report.

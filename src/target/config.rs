@@ -73,4 +73,8 @@ pub struct LoadConfig {
     pub ops: Vec<String>,
     /// libraries that register operators on the target
     pub op_libraries: Vec<OpLibrary>,
+    /// sizes that must not be exceeded
+    pub budget: super::project::Budget,
+    /// the interface that the project agreed to, as `interface_id` of `show --json`
+    pub interface_id: Option<String>,
 }

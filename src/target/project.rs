@@ -219,6 +219,15 @@ impl Project {
 }
 
 impl TargetTable {
+    /// The same with its paths taken from `folder`, where the file stands that names them.
+    #[must_use]
+    pub fn below(mut self, folder: &Path) -> Self {
+        for path in self.libtorch.iter_mut().chain(&mut self.op_library) {
+            *path = folder.join(&path);
+        }
+        self
+    }
+
     /// Reads a target file: TOML or, when it begins with `{`, JSON, with the keys of a target.
     ///
     /// # Errors

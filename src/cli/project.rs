@@ -1,0 +1,162 @@
+//! The project file at work: which artefacts it names, for which targets, and what it says about findings.
+
+use super::CliError;
+use super::arguments::ProjectArgs;
+use super::load::{LoadArgs, read_text};
+use crate::checks::known::{self, Baseline};
+use crate::checks::{self, Policy};
+use crate::report::{ArtifactReport, ConfigPlace, Finding, Report, Verdict};
+use crate::target::LoadConfig;
+use crate::target::project::{self, ArtifactTable, Project, TargetTable};
+use crate::{container, limits};
+use std::path::{Path, PathBuf};
+
+/// An artefact that the project names, and what is asked of it.
+pub struct Job {
+    /// the file or unpacked package
+    pub path: PathBuf,
+    /// one per target; one without a name where the project names none
+    pub configs: Vec<LoadConfig>,
+    /// line that asks
+    pub place: ConfigPlace,
+}
+
+/// The file that applies: `--config`, else the nearest one upwards, unless `--no-config`.
+pub fn load(args: &ProjectArgs) -> Result<Option<Project>, CliError> {
+    let file = match (&args.config, args.no_config) {
+        (_, true) => None,
+        (Some(file), false) => Some(file.clone()),
+        (None, false) => {
+            let here = std::env::current_dir().map_err(|e| CliError::Io(format!("no current folder: {e}")))?;
+            // said as people would, relative to where they are
+            project::find(&here).map(|found| found.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(found))
+        }
+    };
+    let Some(file) = file else { return Ok(None) };
+    let text = read_text(&file, limits::JSON_BYTES)?;
+    Ok(Some(Project::from_text(&text, &file, &|code| checks::codes::find(code).is_some())?))
+}
+
+/// Everything that the project asks for, in its order; an artefact that two entries name is one job.
+pub fn jobs(project: &Project, flags: &LoadArgs) -> Result<Vec<Job>, CliError> {
+    let mut jobs: Vec<Job> = Vec::new();
+    for entry in &project.artifacts {
+        let paths = expand(&project.folder, entry)?;
+        if paths.is_empty() && !entry.optional {
+            let at = &entry.place;
+            return Err(CliError::usage(format!(
+                "{}:{}:{}: `{}` matches no file; write optional = true if that is fine",
+                at.file, at.line, at.column, entry.path
+            )));
+        }
+        let configs = configs(project, entry, flags)?;
+        for path in paths {
+            match jobs.iter_mut().find(|job| job.path == path) {
+                Some(job) => job.configs.extend(configs.iter().cloned()),
+                None => jobs.push(Job { path, configs: configs.clone(), place: entry.place.clone() }),
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+fn configs(project: &Project, entry: &ArtifactTable, flags: &LoadArgs) -> Result<Vec<LoadConfig>, CliError> {
+    let unnamed = TargetTable::default();
+    let named = entry.targets.iter().filter_map(|name| Some((project.targets.get(name)?, Some(name.clone()))));
+    let mut tables: Vec<_> = named.collect();
+    if tables.is_empty() {
+        tables.push((&unnamed, None));
+    }
+    tables
+        .into_iter()
+        .map(|(table, name)| {
+            let mut table = table.clone();
+            if entry.inputs.is_some() {
+                table.inputs.clone_from(&entry.inputs);
+            }
+            table.dims.extend(entry.dims.clone());
+            let mut config = flags.config(&table.below(&project.folder), name)?;
+            config.model = config.model.or_else(|| entry.model.clone());
+            config.budget = entry.budget.or(project.budget);
+            config.interface_id.clone_from(&entry.interface_id);
+            Ok(config)
+        })
+        .collect()
+}
+
+/// Files and unpacked packages that a glob names, sorted; a name without wildcards need not be searched for.
+fn expand(folder: &Path, entry: &ArtifactTable) -> Result<Vec<PathBuf>, CliError> {
+    let is_literal = !entry.path.contains(['*', '?', '[', '{']);
+    let literal = folder.join(&entry.path);
+    if is_literal {
+        return Ok(if literal.exists() { vec![literal] } else { Vec::new() });
+    }
+    let Some(glob) = known::matcher(folder, &entry.path) else { return Ok(Vec::new()) };
+    let fixed: PathBuf = Path::new(&entry.path)
+        .iter()
+        .take_while(|part| !part.to_string_lossy().contains(['*', '?', '[', '{']))
+        .collect();
+    let mut found = Vec::new();
+    let mut open = vec![(folder.join(fixed), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        let Ok(entries) = std::fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
+        else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = folder.join(entry.file_name());
+            let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
+            let is_match = std::path::absolute(&path).is_ok_and(|full| glob.is_match(full));
+            if is_match && (!is_folder || container::open(&path).is_ok()) {
+                found.push(path);
+            } else if is_folder && depth < limits::FOLDER_DEPTH {
+                open.push((path, depth + 1));
+            }
+            if found.len() > limits::MEMBERS {
+                return Err(CliError::usage(format!("more than {} files match", limits::MEMBERS)));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Levels of the project below those of the flags.
+pub fn add_levels(project: Option<&Project>, policy: &mut Policy) {
+    policy.levels.extend(project.iter().flat_map(|p| p.levels.clone()));
+}
+
+/// Waivers and baseline mark what is known; what is wrong with them is reported under their own file's name.
+pub fn accept(report: &mut Report, project: Option<&Project>, args: &ProjectArgs) -> Result<(), CliError> {
+    if let Some(project) = project {
+        let today = project::today();
+        let remarks = known::apply_waivers(report, &project.waivers, &project.folder, &today);
+        add_remarks(report, &project.file, remarks);
+    }
+    if let Some(file) = &args.baseline {
+        let text = read_text(file, limits::JSON_BYTES)?;
+        let wrong = |what: String| CliError::usage(format!("--baseline {}: {what}", file.display()));
+        let baseline: Baseline = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        if baseline.version != 1 {
+            return Err(wrong(format!("version {} is not known", baseline.version)));
+        }
+        let gone = baseline.apply(report, &file.display().to_string());
+        add_remarks(report, file, gone);
+    }
+    Ok(())
+}
+
+fn add_remarks(report: &mut Report, file: &Path, findings: Vec<Finding>) {
+    if !findings.is_empty() {
+        let mut about = ArtifactReport::new(file.display().to_string(), Verdict::Pass);
+        about.summary = "what it says about findings".to_owned();
+        about.findings = findings;
+        report.artifacts.push(about);
+    }
+}
+
+/// Writes all findings that count now, to be accepted from now on.
+pub fn write_baseline(report: &Report, file: &Path) -> Result<(), CliError> {
+    let text = serde_json::to_string_pretty(&Baseline::of(report)).map_err(|e| CliError::Io(e.to_string()))?;
+    std::fs::write(file, text + "\n").map_err(|e| CliError::Io(format!("cannot write {}: {e}", file.display())))
+}
