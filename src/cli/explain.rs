@@ -32,7 +32,7 @@ pub fn run(args: &ExplainArgs, output: &OutputArgs) -> Result<Exit, CliError> {
             "nothing to explain: give a code, an artefact, a log (or pipe it in), --message or --exit",
         ));
     }
-    let configs = args.load.configs()?;
+    let configs = args.load.configs(super::project::nearest()?.as_ref())?;
     let load = configs.first().cloned().unwrap_or_default();
     let out = output.open()?;
     let needs_instructions = reading.hit("sigill").is_some() || ended.is_some_and(|e| e.is_signal("SIGILL"));

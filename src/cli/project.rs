@@ -23,18 +23,24 @@ pub struct Job {
 
 /// The file that applies: `--config`, else the nearest one upwards, unless `--no-config`.
 pub fn load(args: &ProjectArgs) -> Result<Option<Project>, CliError> {
-    let file = match (&args.config, args.no_config) {
-        (_, true) => None,
-        (Some(file), false) => Some(file.clone()),
-        (None, false) => {
-            let here = std::env::current_dir().map_err(|e| CliError::Io(format!("no current folder: {e}")))?;
-            // said as people would, relative to where they are
-            project::find(&here).map(|found| found.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(found))
-        }
-    };
-    let Some(file) = file else { return Ok(None) };
-    let text = read_text(&file, limits::JSON_BYTES)?;
-    Ok(Some(Project::from_text(&text, &file, &|code| checks::codes::find(code).is_some())?))
+    match (&args.config, args.no_config) {
+        (_, true) => Ok(None),
+        (Some(file), false) => read(file).map(Some),
+        (None, false) => nearest(),
+    }
+}
+
+/// The nearest project file, here or above.
+pub fn nearest() -> Result<Option<Project>, CliError> {
+    let here = std::env::current_dir().map_err(|e| CliError::Io(format!("no current folder: {e}")))?;
+    // said as people would, relative to where they are
+    let file = project::find(&here).map(|found| found.strip_prefix(&here).map(Path::to_path_buf).unwrap_or(found));
+    file.map(|file| read(&file)).transpose()
+}
+
+fn read(file: &Path) -> Result<Project, CliError> {
+    let text = read_text(file, limits::JSON_BYTES)?;
+    Ok(Project::from_text(&text, file, &|code| checks::codes::find(code).is_some())?)
 }
 
 /// Everything that the project asks for, in its order; an artefact that two entries name is one job.
