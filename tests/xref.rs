@@ -156,3 +156,28 @@ fn every_check_is_the_one_of_its_source() {
     // the artefacts of a fresh clone alone have more than a hundred checks
     assert!(checks > 100 && compared > 80, "{checks} checks, {compared} compared");
 }
+
+/// Bytes turned over anywhere may cost facts, never the process.
+#[test]
+fn damaged_libraries_end_in_a_result() {
+    let bytes = std::fs::read("testdata/artifacts/2.15.0-cpu-mlp_dynamic.so").expect("testdata");
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state >> 1).unwrap_or(0) % below
+    };
+    for round in 0..40 {
+        let mut damaged = bytes.clone();
+        for _ in 0..200 {
+            // headers and tables near the start, code and texts behind
+            let at = random(if round % 2 == 0 { 0x1000 } else { bytes.len() });
+            damaged[at] = random(256) as u8;
+        }
+        let damaged: Box<dyn aoti_inspect::source::Bytes> = Box::new(damaged);
+        if let Ok(image) = Image::open(Region::whole(damaged.as_ref())) {
+            let _ = xref::read(&image).map(|read| read.to_interface());
+        }
+    }
+}

@@ -362,14 +362,15 @@ impl<'a> Memory<'a> {
             }
         }
         // granules that lie fully inside are free of shadows now
+        let end = address.saturating_add(len as u64);
         let mut granule = address.saturating_add(7) & !7;
-        while granule.saturating_add(8) <= address.saturating_add(len as u64) {
+        while let Some(next) = granule.checked_add(8).filter(|next| *next <= end) {
             let index = self.page_index(granule);
             let bit = (granule & OFFSET) as usize / 8;
             if let Some(word) = self.pages.get_mut(index).and_then(|p| p.shadowed.get_mut(bit / 64)) {
                 *word &= !(1 << (bit % 64));
             }
-            granule = granule.saturating_add(8);
+            granule = next;
         }
     }
 

@@ -380,6 +380,9 @@ fn bit_field(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op, is_signed: bool) -> 
     let size = op.size();
     let width = 8 * size as u32;
     let (immr, imms) = (op.bits(16, 6), op.bits(10, 6));
+    if immr.max(imms) >= width {
+        return cpu.unsupported(op);
+    }
     let value = cpu.general(op.rn(), size);
     let result = if imms >= immr {
         let shift = if is_signed { Shift::RightSigned } else { Shift::Right };
@@ -401,6 +404,9 @@ fn bit_field_insert(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op) -> Step {
     let size = op.size();
     let width = 8 * size as u32;
     let (immr, imms) = (op.bits(16, 6), op.bits(10, 6));
+    if immr.max(imms) >= width {
+        return cpu.unsupported(op);
+    }
     let source = cpu.general(op.rn(), size).bits;
     let old = cpu.general(op.rd(), size).bits;
     let ones = |bits: u32| u64::MAX.checked_shr(64 - bits.min(64)).unwrap_or(0);
@@ -415,6 +421,9 @@ fn bit_field_insert(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op) -> Step {
 fn extract(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op) -> Step {
     let size = op.size();
     let by = op.bits(10, 6);
+    if by >= 8 * size as u32 {
+        return cpu.unsupported(op);
+    }
     let (high, low) = (cpu.general(op.rn(), size), cpu.general(op.rm(), size));
     let result = if by == 0 {
         low

@@ -172,3 +172,42 @@ fn a_conditional_comparison_of_symbols_is_a_branch() {
         assert_ne!(taken, otherwise);
     });
 }
+
+/// Any word may stand in a file. Deterministic, so that a failure can be repeated.
+#[test]
+fn no_word_panics() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let mut bus = Bus {
+        memory: Memory::new(),
+        expressions: Expressions::new(),
+        frames: Vec::new(),
+        remaining: u64::MAX,
+        hooks: AddressMap::default(),
+    };
+    let mut cpu = Aarch64::new();
+    let mut modelled = 0;
+    for round in 0..300_000u32 {
+        let op = super::decode::op_of(random() & !3, random() as u32);
+        if round % 64 == 0 {
+            // small and large numbers, and one that depends on a symbol
+            for register in 0..32 {
+                let bits = random() >> (random() % 64);
+                let origin = Origin::Tensor(0, Property::Size(register as u8));
+                let shadow = (register % 8 == 7).then(|| bus.expressions.symbol(origin, bits as i64));
+                let bits = shadow.map_or(bits, |shadow| bus.expressions.eval(shadow) as u64);
+                cpu.registers.general[register] = Value { bits, shadow };
+            }
+        }
+        if (op.semantics)(&mut cpu, &mut bus, &op) != super::Step::Leave {
+            modelled += 1;
+        }
+        cpu.event = None;
+    }
+    assert!(modelled > 50_000, "{modelled}");
+}

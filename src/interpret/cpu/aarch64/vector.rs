@@ -87,7 +87,7 @@ impl Op {
     fn element_of_field(&self) -> Option<(usize, usize)> {
         let field = self.bits(16, 5);
         let scale = field.trailing_zeros();
-        (scale < 4).then_some((1 << scale, (field >> (scale + 1)) as usize))
+        (scale < 4).then(|| (1 << scale, (field >> (scale + 1)) as usize))
     }
 }
 
@@ -317,6 +317,9 @@ fn permute(cpu: &mut Aarch64, op: &Op, from: fn(usize, usize) -> (usize, usize))
     let sources = [cpu.vector_register(op.rn()), cpu.vector_register(op.rm())];
     let width = op.element_size();
     let count = op.vector_size() / width;
+    if count < 2 {
+        return cpu.unsupported(op);
+    }
     let mut result = Vector::ZERO;
     for n in 0..count {
         let (register, at) = from(n, count / 2);
