@@ -1,105 +1,23 @@
 //! `run_impl`: which symbol is which dim, what each tensor looks like, what is called in which order
 //! (format reference, 5.5 to 5.7).
 
+mod facts;
+mod launches;
+
+pub use facts::{Assertion, Layout, Position, Run, Storage, Tensor};
+use launches::tensor_name;
+
 use super::blocks::{Block, Blocks};
 use super::constructor::{device, dtype};
 use super::expression;
 use super::kernels::Kernels;
 use super::literal;
 use super::text::{
-    Line, between, call_arguments, declaration, index_after, split_arguments, until_closed, word_at_end, word_at_start,
+    Line, between, call_arguments, declaration, index_after, split_arguments, until_closed, word_at_start,
 };
 use crate::limits;
-use crate::model::{DType, Device, Expr, KernelKind, Launch, OperatorCall};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// Sizes and strides of a tensor; an element is `None` where the text is not understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
-    /// sizes
-    pub shape: Vec<Option<Expr>>,
-    /// strides in elements
-    pub stride: Vec<Option<Expr>>,
-}
-
-/// Whose memory a tensor has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storage {
-    /// an input's
-    Input(usize),
-    /// a constant's
-    Constant(usize),
-    /// its own
-    Own,
-}
-
-/// A tensor variable.
-#[derive(Debug, Clone)]
-pub struct Tensor {
-    /// whose memory
-    pub storage: Storage,
-    /// `None`: that of the input or constant itself, or not known
-    pub layout: Option<Layout>,
-    /// element type, where the allocation or an assertion tells
-    pub dtype: Option<DType>,
-    /// device, likewise
-    pub device: Option<Device>,
-    /// a copy of `storage`: same sizes, memory of its own
-    pub is_copy: bool,
-}
-
-impl Tensor {
-    fn of(storage: Storage) -> Self {
-        Self { storage, layout: None, dtype: None, device: None, is_copy: false }
-    }
-}
-
-/// Where the value of a dim or stride of an input is taken from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// number of the input
-    pub input: usize,
-    /// a stride, not a size
-    pub is_stride: bool,
-    /// which one
-    pub dim: usize,
-}
-
-/// A check that the model makes at run time, always.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Assertion {
-    /// line, from 1
-    pub line: usize,
-    /// what it prints
-    pub text: String,
-}
-
-/// What `run_impl` says.
-#[derive(Debug, Default)]
-pub struct Run {
-    /// sizes and strides of inputs in terms of symbols, with their line
-    pub positions: BTreeMap<Position, (Expr, usize)>,
-    /// full symbolic layouts of inputs (2.13+), with their line
-    pub asserted: BTreeMap<usize, (Layout, usize)>,
-    /// inputs that are read as a number, and the symbol for it
-    pub scalars: BTreeMap<usize, (String, Option<DType>, usize)>,
-    /// inputs whose address is assumed to be a multiple of 16
-    pub aligned: BTreeSet<usize>,
-    /// by number, with the line that hands it out
-    pub outputs: BTreeMap<usize, (Tensor, usize)>,
-    /// operators in call order
-    pub operators: Vec<OperatorCall>,
-    /// numbers of custom operators, in call order
-    pub custom_ops: Vec<u32>,
-    /// run-time assertions
-    pub assertions: Vec<Assertion>,
-    /// symbols that are data, not sizes of inputs: `u0`
-    pub data_symbols: BTreeSet<String>,
-    /// devices of allocations and guards, with the first line of each
-    pub devices: Vec<(Device, usize)>,
-    /// features that date the compiler, with the first line of each
-    pub forms: Vec<(&'static str, usize)>,
-}
+use crate::model::{DType, Device, Expr, OperatorCall};
+use std::collections::HashMap;
 
 /// Reads the statements one by one.
 pub struct Reader<'a, 'k> {
@@ -581,80 +499,6 @@ impl<'a, 'k> Reader<'a, 'k> {
             self.run.assertions.push(Assertion { line, text });
         }
     }
-
-    /// A call of a CPU kernel or of a launch helper; `false` when it is neither.
-    fn kernel_call(&mut self, statement: &'a str, line: &Line<'a>) -> bool {
-        let word = word_at_start(statement);
-        let Some(rest) = statement.get(word.len()..).and_then(|r| r.strip_prefix('(')) else { return false };
-        let Some((inner, _)) = until_closed(rest) else { return false };
-        let pieces = split_arguments(inner);
-        if self.kernels.is_cpu(word) {
-            let arguments = pieces.iter().map(|p| self.argument(p)).collect();
-            let launch = Launch { grid: [None, None, None], threads: None, arguments, line: Some(line.number) };
-            self.kernels.launched(word, KernelKind::Cpp, launch, &self.source_ops);
-            return true;
-        }
-        let Some(name) = word.strip_prefix("call_") else { return false };
-        let argument = |i: usize| pieces.get(i).and_then(|p| self.expression(p));
-        let (count, grid) = self.kernels.helper_grid(name, &argument).unwrap_or((pieces.len(), [None, None, None]));
-        let arguments = pieces.iter().take(count).map(|p| self.argument(p)).collect();
-        let launch = Launch { grid, threads: None, arguments, line: Some(line.number) };
-        self.kernels.launched(name, KernelKind::Triton, launch, &self.source_ops);
-        true
-    }
-
-    /// `launchKernel(kernels.k, g.grid_x, g.grid_y, g.grid_z, 4, 0, kernel_args_var_0, stream);` (2.2 to 2.6)
-    fn inline_launch(&mut self, line: &Line<'a>) {
-        let Some((name, pieces)) = self.kernels.launch_numbers(line) else { return };
-        let grid = pieces.get(1).and_then(|g| self.grids.get(word_at_start(g))).cloned().unwrap_or_default();
-        let list = pieces.get(6).and_then(|args| self.lists.get(word_at_start(args))).cloned().unwrap_or_default();
-        let arguments = list
-            .into_iter()
-            .map(|var| match (self.pointers.get(var), self.locals.get(var)) {
-                (Some(tensor), _) => (*tensor).to_owned(),
-                (None, Some(value)) => value.to_string(),
-                (None, None) => var.to_owned(),
-            })
-            .collect();
-        let launch = Launch { grid, threads: None, arguments, line: Some(line.number) };
-        self.kernels.launched(&name, KernelKind::Triton, launch, &self.source_ops);
-    }
-
-    fn metal_launch(&mut self, handle: &str, line: usize) {
-        let Some(name) = between(handle, "get_", "_handle()") else { return };
-        if self.kernels.is_metal(name) {
-            let arguments = std::mem::take(&mut self.metal);
-            let launch = Launch { grid: [None, None, None], threads: None, arguments, line: Some(line) };
-            self.kernels.launched(name, KernelKind::Metal, launch, &self.source_ops);
-        }
-    }
-
-    /// An argument as a person reads it: a tensor's name, or an expression of symbols.
-    fn argument(&self, text: &str) -> String {
-        if text.contains("data_ptr()") || text.contains("reinterpret_tensor") || text.contains("get_data_ptr_wrapper(")
-        {
-            return tensor_name(text).to_owned();
-        }
-        if let Some(tensor) = self.pointers.get(text) {
-            return (*tensor).to_owned();
-        }
-        self.expression(text).map_or_else(
-            || text.chars().take(limits::SHOWN_TEXT_BYTES / 4).collect(),
-            |expression| expression.to_string(),
-        )
-    }
-}
-
-/// The tensor inside casts, views and wrappers: `arg0_1` of `(const float*)(arg0_1.data_ptr())`.
-fn tensor_name(text: &str) -> &str {
-    if let Some((head, _)) = text.split_once(".data_ptr()") {
-        return word_at_end(head);
-    }
-    let inner = ["reinterpret_tensor_wrapper(", "reinterpret_tensor(", "get_data_ptr_wrapper("]
-        .iter()
-        .find_map(|call| text.split_once(call))
-        .map_or(text, |(_, rest)| rest);
-    word_at_start(inner.trim_start_matches(['&', '*', '(']))
 }
 
 /// `at::addmm_out` of `at::addmm_out(buf4, …)`, `at::_ops::mm` of `at::_ops::mm::call(…)`.
