@@ -10,9 +10,11 @@ mod decode;
 mod interface;
 mod message;
 mod sweep;
+mod text;
 mod walk;
 
 pub use message::{CheckKind, CheckValue};
+pub use text::{TextMention, text_mentions};
 
 use crate::error::Result;
 use crate::image::Image;

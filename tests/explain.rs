@@ -181,6 +181,52 @@ fn an_index_out_of_bounds_ends_at_the_input_and_its_range() {
     }
 }
 
+/// A bare library has no source: text and arguments come from its code.
+#[test]
+fn an_index_out_of_bounds_is_followed_in_a_bare_library() {
+    let path = Path::new("target/corpus/linux-x86_64-cpu/2.15.0/2.15.0-cpu-last_by_cumsum.so");
+    if !path.exists() {
+        return;
+    }
+    let file = artifact(path, None);
+    let report = explained(&log_text("2.15.0-cpu-empty_values.log"), Some(&file), "1");
+    let text = whole_text(&report);
+    for word in ["cpp_fused_index_mul_sub_0 holds", "dim 0 of inputs[1]", "2..230400", "in the order of their numbers"]
+    {
+        assert!(text.contains(word), "{word}\n{text}");
+    }
+    let path = Path::new("target/corpus/linux-x86_64-cuda/2.11.0/2.11.0-cuda-assert_idx.so");
+    let file = artifact(path, None);
+    let report = explained(&log_text("2.11.0-cuda-assert_empty_values.log"), Some(&file), "1");
+    let text = whole_text(&report);
+    for word in ["triton_red_fused_cumsum_index_mul_sub_0", "dim 0 of inputs[1]", "2..230400", "stays open"] {
+        assert!(text.contains(word), "{word}\n{text}");
+    }
+}
+
+proptest::proptest! {
+    /// Whatever bytes a log holds, reading ends without a panic; its counts are those of the bytes.
+    #[test]
+    fn any_bytes_are_read(
+        noise in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400),
+        cut in 0usize..2000,
+        pieces in proptest::collection::vec(0usize..300, 1..6),
+    ) {
+        let samples: Vec<&str> = aoti_inspect::explain::pattern::table().flat_map(|p| p.samples.iter().copied()).collect();
+        let mut log: Vec<u8> = Vec::new();
+        for piece in pieces {
+            log.extend_from_slice(samples[piece % samples.len()].as_bytes());
+            log.extend_from_slice(&noise);
+            log.push(b'\n');
+        }
+        log.truncate(cut);
+        let reading = log::read(&log[..]).unwrap();
+        proptest::prop_assert!(log.starts_with(&[0xFF, 0xFE]) || log.starts_with(&[0xFE, 0xFF]) || reading.bytes == log.len() as u64);
+        let load = LoadConfig::default();
+        explain(&Case { reading: &reading, artifact: None, places: &[], load: &load, exit: None });
+    }
+}
+
 #[test]
 fn a_log_of_another_artefact_is_seen_to_be_one() {
     let file = artifact(Path::new("testdata/artifacts/2.15.0-cpu-mlp_dynamic.pt2"), None);
@@ -282,13 +328,22 @@ fn a_hundred_megabytes() {
     let ordinary =
         "2026-12-01T02:20:16.592Z INFO serve::http request id=7f3a status=200 path=/v1/score took=12.3ms bytes=5123\n";
     let repeated = "/c/6f/c6fjoybn4yi4ag2kgn6kdxry6j32o4d3mbntkymw4ndclnfu3p2j.py:54: unknown: block: [0,0,0], thread: [2,0,0] Assertion `index out of bounds: 0 <= tmp14 < ks0` failed.\n";
-    for (name, parts) in
-        [("ordinary", [ordinary, ordinary]), ("mixed", [ordinary, repeated]), ("repeated", [repeated, repeated])]
-    {
+    let escaped = "{\"log\":\"unknown: block: [0,0,0], thread: [2,0,0] Assertion `index out of bounds: 0 \\u003c= tmp14 \\u003c ks0` failed.\\n\",\"stream\":\"stderr\",\"time\":\"2026-12-01T02:20:16.592Z\"}\n";
+    let traceback = "Traceback (most recent call last):\n  File \"serve.py\", line 12, in run\n    flat_outputs = self.loader.boxed_run(flat_inputs)\nValueError: nothing known\n";
+    for (name, parts) in [
+        ("ordinary", [ordinary, ordinary]),
+        ("mixed", [ordinary, repeated]),
+        ("repeated", [repeated, repeated]),
+        ("escaped", [ordinary, escaped]),
+        ("traceback", [traceback, traceback]),
+    ] {
         let mut log = String::with_capacity(101 << 20);
         while log.len() < 100_000_000 {
             log.push_str(parts[0]);
             log.push_str(parts[1]);
+            if name == "traceback" {
+                log.push_str(&format!("CUDA out of memory. Tried to allocate {}.00 GiB. Error: x\n", log.len()));
+            }
         }
         log.push_str("Error: input_handles[0]: unmatched dim value at 1, expected: 10, but got: 11\n");
         let file = std::env::temp_dir().join(format!("aoti-inspect-{name}.log"));

@@ -2,8 +2,10 @@
 
 use crate::container::{Container, ModelFolder};
 use crate::image::Image;
+use crate::image::functions::functions;
 use crate::kernel;
 use crate::model::{Evidence, Kernel, KernelKind, Kind, Problem, Unknown, Witness};
+use crate::xref;
 use std::collections::{BTreeSet, HashMap};
 
 /// Looks for each kernel's file, reads it once, and returns the names of the kernel files that no kernel asks for.
@@ -61,6 +63,36 @@ pub fn find_files(
         .filter(|member| !wanted.contains(member.file_name()))
         .map(|member| member.file_name().to_owned())
         .collect()
+}
+
+/// Reads the assertions of C++ kernels that no source tells: the text is in the library, and the kernel's code takes
+/// its address.
+pub fn find_assertions(image: &Image<'_>, kernels: &mut [Kernel]) {
+    let is_open = |k: &Kernel| k.kind == KernelKind::Cpp && k.assertions.is_empty();
+    if !kernels.iter().any(is_open) {
+        return;
+    }
+    let Ok(mentions) = xref::text_mentions(image, Kernel::INDEX_ASSERTION) else { return };
+    if mentions.is_empty() {
+        return;
+    }
+    let functions = functions(image);
+    for mention in mentions {
+        let after = functions.partition_point(|f| f.start <= mention.address);
+        let function = after.checked_sub(1).and_then(|at| functions.get(at)).filter(|f| mention.address < f.end);
+        let Some(name) = function.and_then(|f| f.name.as_deref()) else { continue };
+        // compilers split functions: `k.cold`, `k._omp_fn.0`
+        let holds =
+            |k: &&mut Kernel| name.strip_prefix(k.name.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+        let kernel = kernels.iter_mut().filter(|k| k.kind == KernelKind::Cpp).find(holds);
+        if let Some(kernel) = kernel
+            && !kernel.assertions.contains(&mention.text)
+        {
+            let detail = format!("{name} holds `{}`", mention.text);
+            kernel.evidence.push(Evidence::new(Witness::CrossReference, detail).at_offset(mention.address));
+            kernel.assertions.push(mention.text);
+        }
+    }
 }
 
 /// Reads the kernels inside the library (`aot_inductor.embed_kernel_binary`, 2.8+); those that no source or code names are

@@ -14,13 +14,10 @@ pub struct Assertion<'a> {
     pub upper: Option<&'a str>,
 }
 
-/// The prefix of every such text, GPU and CPU (torch/_inductor/codegen/common.py, `indirect_assert`).
-pub const PREFIX: &str = "index out of bounds: ";
-
 impl<'a> Assertion<'a> {
     /// From the text in a kernel or a log; `None` for other assertions.
     pub fn from_text(text: &'a str) -> Option<Self> {
-        let rest = text.split_once(PREFIX).map(|(_, rest)| rest)?.trim();
+        let rest = text.split_once(Kernel::INDEX_ASSERTION).map(|(_, rest)| rest)?.trim();
         let (lower, rest) = match rest.split_once(" <= ") {
             Some((lower, rest)) => (Some(lower.trim()), rest),
             None => (None, rest),
@@ -40,6 +37,8 @@ pub struct BoundOrigin<'a> {
     pub launch: Option<&'a Launch>,
     /// parameters of the kernel in the bound and the arguments behind them: `("ks0", "s59")`
     pub arguments: Vec<(String, String)>,
+    /// the argument was taken by its order, since no source and no assembly text names the parameters
+    pub is_by_order: bool,
     /// the bound over the model's symbols; `Err` tells where following it had to stop
     pub bound: Result<Expr, String>,
 }
@@ -53,12 +52,14 @@ pub fn origins<'a>(kernel: &'a Kernel, upper: &str, position: Option<usize>) -> 
     if let Some(bound) = &text
         && bound.symbols().is_empty()
     {
-        return vec![BoundOrigin { launch: kernel.launches.first(), arguments: Vec::new(), bound: Ok(bound.clone()) }];
+        let launch = kernel.launches.first();
+        return vec![BoundOrigin { launch, arguments: Vec::new(), is_by_order: false, bound: Ok(bound.clone()) }];
     }
     if kernel.launches.is_empty() {
         return vec![BoundOrigin {
             launch: None,
             arguments: Vec::new(),
+            is_by_order: false,
             bound: Err(format!("no launch of {} was read", kernel.name)),
         }];
     }
@@ -75,10 +76,14 @@ fn at_launch<'a>(
     let shown = kernel.assertion_bounds.iter().find(|b| Some(b.assertion) == position);
     let mut arguments = Vec::new();
     let mut missing = None;
+    let mut is_by_order = false;
     for name in identifiers(upper).into_iter().filter(|name| is_size(name)) {
         let by_name = kernel.parameters.iter().position(|p| p == name);
         let by_code = shown.filter(|b| b.parameters.len() == 1).and_then(|b| b.parameters.first());
-        let place = by_name.or(by_code.and_then(|p| usize::try_from(*p).ok()));
+        let known = by_name.or(by_code.and_then(|p| usize::try_from(*p).ok()));
+        let by_order = || size_argument(name, launch).filter(|_| kernel.parameters.is_empty());
+        let place = known.or_else(by_order);
+        is_by_order |= known.is_none() && place.is_some();
         match place.and_then(|p| launch.arguments.get(p)) {
             Some(argument) => arguments.push((name.to_owned(), argument.clone())),
             None => missing = Some(format!("which argument of the launch is `{name}` could not be read")),
@@ -93,7 +98,17 @@ fn at_launch<'a>(
             Ok(text.substitute(&|name: &str| arguments.iter().find(|a| a.0 == name).and_then(|a| parse(&a.1))))
         }
     };
-    BoundOrigin { launch: Some(launch), arguments, bound }
+    BoundOrigin { launch: Some(launch), arguments, is_by_order, bound }
+}
+
+/// Place of `ksN` among the arguments: sizes stand behind the tensors, in the order of their numbers
+/// (torch/_inductor/codegen/common.py, `KernelArgs.python_argdefs` and `cpp_argdefs`).
+fn size_argument(name: &str, launch: &Launch) -> Option<usize> {
+    let number: usize = name.strip_prefix("ks")?.parse().ok()?;
+    let tensor = |a: &str| a == "?" || ["buf", "inputs[", "constants["].iter().any(|t| a.starts_with(t));
+    let last_tensor = launch.arguments.iter().rposition(|a| tensor(a))?;
+    let place = last_tensor.checked_add(1)?.checked_add(number)?;
+    launch.arguments.get(place).is_some_and(|a| parse(a).is_some()).then_some(place)
 }
 
 /// Kernel parameters for sizes are `ks0`, `ks1`, …; C++ kernels may also name the symbol itself.
@@ -265,7 +280,11 @@ mod tests {
         let found = origins(&kernel, "ks0", None);
         assert_eq!(found[0].bound, Ok(Expr::symbol("s59")));
         kernel.parameters.clear();
-        assert!(origins(&kernel, "ks0", Some(0))[0].bound.is_err());
+        // without names the sizes stand behind the last tensor, in order
+        let by_order = &origins(&kernel, "ks0", Some(0))[0];
+        assert!(by_order.is_by_order);
+        assert_eq!(by_order.bound, Ok(Expr::symbol("s59")));
+        assert!(origins(&kernel, "ks7", Some(0))[0].bound.is_err());
         kernel.assertion_bounds =
             vec![AssertionBound { assertion: 0, parameters: vec![3], is_parameter: true, constant: None }];
         assert_eq!(origins(&kernel, "ks0", Some(0))[0].bound, Ok(Expr::symbol("s2")));

@@ -193,6 +193,10 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// How the text of an assertion about an index begins, on GPU and CPU (torch/_inductor/codegen/common.py,
+    /// `indirect_assert`).
+    pub const INDEX_ASSERTION: &'static str = "index out of bounds: ";
+
     /// A kernel of which only name and kind are known yet.
     pub fn new(name: impl Into<String>, kind: KernelKind) -> Self {
         Self {

@@ -260,6 +260,20 @@ pub fn cpu(hit: &Hit, case: &Case) -> Diagnosis {
     if hit.found.pattern.id == "sigill"
         && let Some(used) = isa.used.as_ref().filter(|u| !u.is_empty())
     {
+        if let Some(cpu) = &case.load.cpu {
+            let missing: Vec<&str> = used.iter().map(String::as_str).filter(|u| !cpu.features.contains(*u)).collect();
+            if missing.is_empty() {
+                said.say(
+                    Witness::LoadConfiguration,
+                    format!(
+                        "{} has all of them: the instruction is in another library, or the system does not enable it",
+                        cpu.name
+                    ),
+                );
+                return said;
+            }
+            said.say(Witness::LoadConfiguration, format!("{} has no {}", cpu.name, missing.join(", ")));
+        }
         let asked = case.load.cpu.as_ref().map(|c| format!(" ({})", c.name)).unwrap_or_default();
         said.sentence = Some(format!(
             "The code of the artefact uses {}; this processor{asked} lacks one of them.",

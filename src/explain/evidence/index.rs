@@ -87,18 +87,37 @@ pub fn assertion(hit: &Hit, case: &Case) -> Diagnosis {
     said
 }
 
-/// Without the kernel's text the name of the bound leads nowhere, except that sizes of inputs are named.
-fn bound_by_name(case: &Case, model: &Model, text: &str, said: &mut Diagnosis) {
-    if let Some(upper) = Assertion::from_text(text).and_then(|a| a.upper) {
+/// Without the kernels' texts: what the bound would be in each kernel, by the order of its arguments.
+fn bound_by_name<'a>(case: &Case<'a>, model: &'a Model, text: &str, said: &mut Diagnosis) {
+    let Some(assertion) = Assertion::from_text(text) else { return };
+    let Some(upper) = assertion.upper else { return };
+    let possible = |k: &&Kernel| assertions::origins(k, upper, None).iter().any(|o| o.bound.is_ok());
+    let kernels: Vec<&Kernel> = model.kernels.iter().filter(possible).collect();
+    let mut dims: Vec<(&TensorSpec, usize)> = Vec::new();
+    for kernel in kernels.iter().take(8) {
+        said.say(Witness::Inferred, format!("if it is {}:", kernel.name));
+        for origin in assertions::origins(kernel, upper, None) {
+            let verdict = follow(case, model, kernel, upper, &origin, said);
+            dims.extend(verdict.dims);
+        }
+        index_source(case, kernel, assertion.index, said);
+    }
+    if let [kernel] = kernels.as_slice() {
+        let bound = assertions::origins(kernel, upper, None).into_iter().find_map(|o| o.bound.ok());
+        said.sentence = Some(sentence(model, Some(kernel), &dims, bound.as_ref(), text));
+        said.fix = Some(remedies(case, model, &dims, Some(kernel)));
+        return;
+    }
+    if kernels.is_empty() {
         said.say(Witness::Inferred, format!("the index has to stay below `{upper}`, one of the sizes of the inputs"));
+        for range in model.symbols.iter().take(12) {
+            said.say(
+                Witness::Source,
+                format!("{} is {}", span(&range.symbol, range.min, range.max), range.subjects.join(", ")),
+            );
+        }
     }
-    for range in model.symbols.iter().take(12) {
-        said.say(
-            Witness::Source,
-            format!("{} is {}", span(&range.symbol, range.min, range.max), range.subjects.join(", ")),
-        );
-    }
-    said.fix = Some(remedies(case, model, &[], None));
+    said.fix = Some(remedies(case, model, &dims, None));
 }
 
 fn span(name: &str, min: Option<i64>, max: Option<i64>) -> String {
@@ -107,6 +126,7 @@ fn span(name: &str, min: Option<i64>, max: Option<i64>) -> String {
 }
 
 /// What one launch shows about the bound.
+#[derive(Clone)]
 struct Verdict<'a> {
     /// dims that make the bound: input and dim
     dims: Vec<(&'a TensorSpec, usize)>,
@@ -200,6 +220,13 @@ fn follow<'a>(
     };
     for (name, argument) in &origin.arguments {
         add(Witness::Source, format!("`{name}` of {} is `{argument}` where it is launched", kernel.name));
+    }
+    if origin.is_by_order {
+        add(
+            Witness::Inferred,
+            "no source names the parameters; sizes are passed behind the tensors, in the order of their numbers"
+                .to_owned(),
+        );
     }
     let bound = match &origin.bound {
         Ok(bound) => bound.clone(),

@@ -23,9 +23,14 @@ const REPEATS: usize = 32;
 /// Head and tail of the log that are matched again, put together, when nothing was found line by line.
 const SECOND_LOOK: usize = 512 << 10;
 
+const TRACEBACK: &str = "Traceback (most recent call last)";
+/// Lines per literal that are matched in full; after these only one in [`SAMPLE`] is, the others are counted.
+const FULL_LOOKS: u64 = 2_000;
+/// See [`FULL_LOOKS`].
+const SAMPLE: u64 = 64;
 /// Texts that are no pattern but are kept.
 const MARKERS: &[&str] = &[
-    "Traceback (most recent call last)",
+    TRACEBACK,
     "  what():",
     "Exception in aoti_torch: ",
     "Error: ",
@@ -63,6 +68,8 @@ struct Repeat {
 pub(super) struct Scanner {
     reading: Reading,
     repeats: Vec<Vec<Repeat>>,
+    /// per literal: lines matched in full or left out since the last one
+    looks: Vec<u64>,
     head: Vec<u8>,
     tail: Vec<u8>,
     lines_before_tail: u64,
@@ -82,9 +89,11 @@ impl Scanner {
         let done = if is_last { buffer.len() } else { end_of_lines(buffer) };
         let Some((automaton, patterns)) = AUTOMATON.as_ref() else { return done };
         self.repeats.resize_with(automaton.patterns_len(), Vec::new);
+        self.looks.resize(automaton.patterns_len(), 0);
         let part = buffer.get(..done).unwrap_or_default();
         let (mut counted, mut skip) = (0usize, 0usize);
         let mut line = self.reading.lines;
+        let mut last_traceback = None;
         for found in automaton.find_iter(part) {
             if found.start() < skip {
                 continue;
@@ -99,6 +108,10 @@ impl Scanner {
                 skip = next_line(buffer, found.end());
                 continue;
             }
+            if !is_marker && self.is_worn(literal) {
+                skip = next_line(buffer, found.end());
+                continue;
+            }
             let before = part.get(counted..found.start()).unwrap_or_default();
             line = line.saturating_add(count_lines(before));
             counted = found.start();
@@ -106,6 +119,11 @@ impl Scanner {
             let number = line.saturating_add(1);
             if is_marker {
                 let marker = MARKERS.get(literal - patterns).copied().unwrap_or_default();
+                if marker == TRACEBACK {
+                    // only the last one of a log is kept
+                    last_traceback = Some((end, number));
+                    continue;
+                }
                 self.marker(buffer, start, end, number, marker);
             } else {
                 self.candidate(buffer, (start, end), (literal, found.start()), number);
@@ -113,6 +131,9 @@ impl Scanner {
                 self.frame(buffer.get(start..end).unwrap_or_default(), number);
                 self.note_error(buffer.get(start..end).unwrap_or_default(), number);
             }
+        }
+        if let Some((end, number)) = last_traceback {
+            self.traceback(buffer, end, number);
         }
         let rest = part.get(counted..).unwrap_or_default();
         let mut total = line.saturating_add(count_lines(rest));
@@ -135,6 +156,21 @@ impl Scanner {
             "torch version: " | "PyTorch version: " | "torch==" => self.reading.torch.is_some(),
             _ => false,
         }
+    }
+
+    /// True when a literal was looked at often enough and this line is not one of the sample.
+    fn is_worn(&mut self, literal: usize) -> bool {
+        let Some(looks) = self.looks.get_mut(literal) else { return false };
+        *looks = looks.saturating_add(1);
+        let is_worn = *looks > FULL_LOOKS && looks.checked_rem(SAMPLE) != Some(0);
+        if is_worn && let Some(known) = self.repeats.get(literal).and_then(|r| r.last()) {
+            for hit in &known.hits {
+                if let Some(hit) = self.reading.hits.get_mut(*hit) {
+                    hit.count = hit.count.saturating_add(1);
+                }
+            }
+        }
+        is_worn
     }
 
     fn is_repeat(&mut self, buffer: &[u8], literal: usize, at: usize) -> bool {
@@ -239,7 +275,6 @@ impl Scanner {
     fn marker(&mut self, buffer: &[u8], start: usize, end: usize, number: u64, marker: &str) {
         let raw = buffer.get(start..end).unwrap_or_default();
         match marker {
-            "Traceback (most recent call last)" => self.traceback(buffer, end, number),
             "  what():" => {
                 let text = clean(raw);
                 if let Some((_, said)) = text.split_once("what():") {
