@@ -321,7 +321,8 @@ impl<'a> Image<'a> {
             let mut problems = Vec::new();
             let table = read(&mut problems);
             if let Ok(mut all) = self.problems.lock() {
-                all.append(&mut problems);
+                let room = crate::limits::PROBLEMS.saturating_sub(all.len());
+                all.extend(problems.into_iter().take(room));
             }
             table
         })
@@ -354,6 +355,31 @@ pub struct Slice<'a> {
 /// [`ErrorKind::Damaged`] when the header states slices that are not there.
 pub fn slices(region: Region<'_>) -> Result<Vec<Slice<'_>>> {
     macho::slices(region)
+}
+
+/// Tells a problem, unless so many were told already that it repeats them.
+fn tell(problems: &mut Vec<Problem>, problem: impl FnOnce() -> Problem) {
+    if problems.len() < crate::limits::PROBLEMS {
+        problems.push(problem());
+    }
+}
+
+/// The names of a table, of which no more than [`crate::limits::SYMBOL_NAMES_BYTES`] are read.
+struct NameBudget(u64);
+
+impl NameBudget {
+    fn new() -> Self {
+        Self(crate::limits::SYMBOL_NAMES_BYTES)
+    }
+    /// The name, or `None` when the table has had its share.
+    fn take<'n>(&mut self, name: impl FnOnce() -> Option<&'n str>) -> Option<&'n str> {
+        if self.0 == 0 {
+            return None;
+        }
+        let name = name()?;
+        self.0 = self.0.saturating_sub(name.len() as u64 + 1);
+        Some(name)
+    }
 }
 
 /// A problem in a named table.

@@ -103,3 +103,11 @@ pub const CASES: usize = 1_000_000;
 pub const CASES_BYTES: u64 = 1 << 30;
 /// Functions named per instruction set extension; the rest of them is counted, not kept.
 pub const FUNCTIONS_PER_EXTENSION: usize = 8;
+/// Segments of one object file; linkers make fewer than twenty, and a PE image may have 96 sections.
+pub const SEGMENTS: usize = 256;
+/// Bytes of all names of one symbol table together; each is read once, and a table may name one text a million times.
+pub const SYMBOL_NAMES_BYTES: u64 = 256 << 20;
+/// Problems told about one object file; the rest repeats them.
+pub const PROBLEMS: usize = 256;
+/// Bytes of constants searched for the texts that tell the release.
+pub const TEXT_BYTES: u64 = 256 << 20;

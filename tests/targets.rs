@@ -99,3 +99,28 @@ fn cpu_models_run_on_their_build_hosts_and_not_on_lesser_ones() {
         }
     }
 }
+
+#[test]
+fn this_machine_can_be_written_and_taken_elsewhere() {
+    let host = |arguments: &[&str]| {
+        let output =
+            assert_cmd::Command::cargo_bin("aoti-inspect").unwrap().arg("host").args(arguments).output().unwrap();
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.toml");
+    std::fs::write(&file, host(&[])).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&host(&["--json"])).unwrap();
+    assert!(json.is_object());
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts/2.15.0-cpu-mlp_dynamic-aarch64.pt2");
+    let judged = |arguments: &[&str]| {
+        let mut command = assert_cmd::Command::cargo_bin("aoti-inspect").unwrap();
+        command.arg("verify").arg(&model).args(arguments).output().unwrap()
+    };
+    // whatever this machine is, it is a configuration that can be judged
+    let live = judged(&["--this-host"]);
+    let taken = judged(&["--target", file.to_str().unwrap()]);
+    assert_ne!(live.status.code(), Some(2), "{}", String::from_utf8_lossy(&live.stderr));
+    assert_ne!(taken.status.code(), Some(2), "{}", String::from_utf8_lossy(&taken.stderr));
+}

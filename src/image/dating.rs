@@ -7,6 +7,7 @@
 mod signs;
 
 use super::{Format, Image, SectionKind};
+use crate::limits;
 use crate::model::{CompiledBy, Dated, Evidence, Release, Witness};
 use crate::target::release_tables::{self, NEWEST, RELEASES};
 use aho_corasick::AhoCorasick;
@@ -159,8 +160,15 @@ pub fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
             && !NOT_TEXT.contains(&s.name)
             && s.name != ".reloc"
     };
-    let from_sections: Vec<_> =
-        image.sections().iter().filter(holds_text).filter_map(|s| image.section_bytes(s)).collect();
+    // sections of a damaged file may overlap
+    let mut budget = limits::TEXT_BYTES;
+    let mut within_budget = |bytes: &&[u8]| {
+        let rest = budget.checked_sub(bytes.len() as u64);
+        budget = rest.unwrap_or(budget);
+        rest.is_some()
+    };
+    let sections = image.sections().iter().filter(holds_text).filter_map(|s| image.section_bytes(s));
+    let from_sections: Vec<_> = sections.filter(&mut within_budget).collect();
     if !from_sections.is_empty() {
         return from_sections;
     }
@@ -177,6 +185,7 @@ pub fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
             _ => parts.push(bytes),
         }
     }
+    parts.retain(within_budget);
     parts
 }
 

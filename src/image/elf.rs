@@ -8,7 +8,7 @@ mod unwind;
 use super::symbol::{
     Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, ThreadLocalBlock, text,
 };
-use super::{Architecture, Format, Header, Image, problem};
+use super::{Architecture, Format, Header, Image, NameBudget, problem, tell};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::model::Problem;
@@ -192,11 +192,12 @@ impl<'a> Elf<'a> {
             .get(names.sh_offset.get(endian), names.sh_size.get(endian))
             .ok_or_else(|| Error::damaged("lies beyond the end of the file").in_section(".strtab"))?;
         let mut unnamed = 0usize;
+        let mut budget = NameBudget::new();
         let symbols = rows
             .iter()
             .filter(|row| row.st_shndx.get(endian).0 != elf::SHN_UNDEF.0)
             .map(|row| {
-                let name = name_in(names, row.st_name.get(endian)).unwrap_or_else(|| {
+                let name = budget.take(|| name_in(names, row.st_name.get(endian))).unwrap_or_else(|| {
                     unnamed += 1;
                     ""
                 });
@@ -303,10 +304,10 @@ fn segments<'a>(
         if let Some(last) = segments.last()
             && segment.address < last.address + last.memory_size
         {
-            problems.push(problem("program headers", at, "segments overlap in memory or are not in order"));
+            tell(problems, || problem("program headers", at, "segments overlap in memory or are not in order"));
         }
         segments.push(segment);
-        if segments.len() > limits::SECTIONS {
+        if segments.len() > limits::SEGMENTS {
             return Err(Error::limit("too many segments").in_section("program headers"));
         }
     }
@@ -375,7 +376,7 @@ fn check_section_bounds(
             let offset = row.sh_offset.get(endian);
             let what = format!("section of {} bytes does not lie in the file of {} bytes", section.size, region.len());
             let name = if section.name.is_empty() { "section headers" } else { section.name };
-            problems.push(problem(name, Some(offset), what));
+            tell(problems, || problem(name, Some(offset), what));
         }
     }
 }

@@ -21,7 +21,11 @@ pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
     let mut starts: BTreeMap<u64, (u64, Option<Cow<'a, str>>)> = BTreeMap::new();
     let symbols = image.symbols().unwrap_or_default().iter().chain(image.exports().unwrap_or_default());
     let code = code_ranges(image);
-    let is_code = |address: u64| code.iter().any(|(start, end)| (*start..*end).contains(&address));
+    let range_of = |address: u64| {
+        let index = code.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        code.get(index).filter(|(_, end)| address < *end)
+    };
+    let is_code = |address: u64| range_of(address).is_some();
     for symbol in symbols {
         let is_function = match symbol.kind {
             SymbolKind::Function | SymbolKind::IndirectFunction => true,
@@ -58,7 +62,7 @@ pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
     }
     let mut functions: Vec<Function<'a>> = Vec::with_capacity(starts.len());
     for (start, (size, name)) in starts {
-        let limit = code.iter().find(|(a, b)| (*a..*b).contains(&start)).map_or(start, |(_, end)| *end);
+        let limit = range_of(start).map_or(start, |(_, end)| *end);
         let end = if size == 0 { limit } else { start.saturating_add(size).min(limit) };
         if let Some(last) = functions.last_mut() {
             last.end = last.end.min(start);
@@ -68,14 +72,15 @@ pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
     functions
 }
 
-/// Start and end of everything that holds instructions: code sections, or executable segments when there is no
-/// section table (these may hold constants too).
+/// Start and end of everything that holds instructions, by address: code sections, or executable segments when
+/// there is no section table (these may hold constants too).
 pub fn code_ranges(image: &Image<'_>) -> Vec<(u64, u64)> {
     let sections = image.sections().iter().filter(|s| s.kind == SectionKind::Code && s.size > 0);
-    let ranges: Vec<_> = sections.map(|s| (s.address, s.address.saturating_add(s.size))).collect();
-    if !ranges.is_empty() {
-        return ranges;
+    let mut ranges: Vec<_> = sections.map(|s| (s.address, s.address.saturating_add(s.size))).collect();
+    if ranges.is_empty() {
+        let segments = image.segments().iter().filter(|s| s.is_executable);
+        ranges = segments.map(|s| (s.address, s.address.saturating_add(s.file_size))).collect();
     }
-    let segments = image.segments().iter().filter(|s| s.is_executable);
-    segments.map(|s| (s.address, s.address.saturating_add(s.file_size))).collect()
+    ranges.sort_unstable();
+    ranges
 }

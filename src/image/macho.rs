@@ -1,16 +1,17 @@
 //! Mach-O: load commands, nlist symbols and, where those were stripped, the exports trie.
 
 mod fixups;
+mod trie;
 
 use super::symbol::{Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, text};
-use super::{Architecture, Format, Header, Image, Slice, problem};
+use super::{Architecture, Format, Header, Image, NameBudget, Slice, problem, tell};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::model::Problem;
 use crate::source::Region;
 use object::macho::{self, MachHeader64};
 use object::read::macho::{
-    ExportData, FatArch, LoadCommandVariant, MachHeader, MachOFatFile32, MachOFatFile64, Nlist, Segment as _,
+    FatArch, LoadCommandVariant, MachHeader, MachOFatFile32, MachOFatFile64, Nlist, Segment as _,
 };
 use object::{Endianness, U32, U64};
 
@@ -22,6 +23,8 @@ pub(super) struct MachO<'a> {
     endian: Endianness,
     segments: Vec<Segment<'a>>,
     sections: Vec<Section<'a>>,
+    /// address and position of each mapped section, by address
+    by_address: Vec<(u64, usize)>,
     libraries: Vec<&'a str>,
     optional_libraries: Vec<&'a str>,
     run_paths: Vec<&'a str>,
@@ -111,6 +114,7 @@ impl<'a> MachO<'a> {
             endian,
             segments: Vec::new(),
             sections: Vec::new(),
+            by_address: Vec::new(),
             libraries: Vec::new(),
             optional_libraries: Vec::new(),
             run_paths: Vec::new(),
@@ -167,6 +171,9 @@ impl<'a> MachO<'a> {
         if this.segments.is_empty() {
             return Err(Error::damaged("there is no 64-bit segment").in_section("load commands"));
         }
+        let mapped = this.sections.iter().enumerate().filter(|(_, s)| s.size > 0 && s.kind != SectionKind::NotMapped);
+        this.by_address = mapped.map(|(i, s)| (s.address, i)).collect();
+        this.by_address.sort_unstable();
         let header = Header {
             format: Format::MachO,
             architecture: architecture(head.cputype.get(endian).0),
@@ -225,7 +232,7 @@ impl<'a> MachO<'a> {
             let (offset, size) = (u64::from(row.offset.get(endian)), row.size.get(endian));
             let lies_inside = offset.checked_add(size).is_some_and(|end| end <= self.region.len());
             if !zero_fill && !lies_inside {
-                problems.push(problem(fixed_name(&row.sectname), Some(offset), "does not lie in the file"));
+                tell(problems, || problem(fixed_name(&row.sectname), Some(offset), "does not lie in the file"));
             }
             self.sections.push(Section {
                 name: fixed_name(&row.sectname),
@@ -239,6 +246,9 @@ impl<'a> MachO<'a> {
             });
         }
         self.segments.push(segment);
+        if self.segments.len() > limits::SEGMENTS {
+            return Err(Error::limit("too many segments").in_section("load commands"));
+        }
         Ok(())
     }
 
@@ -252,7 +262,11 @@ impl<'a> MachO<'a> {
         let table = command.symbols::<MachHeader64<E>, _>(self.endian, self.region).map_err(wrong)?;
         let strings = table.strings();
         let rows = table.iter().filter(|row| !row.is_stab());
-        Ok(rows.map(|row| (row, row.name(self.endian, strings).unwrap_or_default())).collect())
+        let mut budget = NameBudget::new();
+        let mut name = |row: &'a macho::Nlist64<E>| {
+            budget.take(|| row.name(self.endian, strings).ok().and_then(text)).unwrap_or_default().as_bytes()
+        };
+        Ok(rows.map(|row| (row, name(row))).collect())
     }
 
     pub(super) fn symbols(&self, _: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
@@ -291,10 +305,7 @@ impl<'a> MachO<'a> {
         let mut starts: Vec<u64> = symbols.iter().filter(|s| !s.is_absolute).map(|s| s.address).collect();
         starts.sort_unstable();
         for symbol in symbols.iter_mut().filter(|s| !s.is_absolute) {
-            let section = self
-                .sections
-                .iter()
-                .find(|s| symbol.address.checked_sub(s.address).is_some_and(|distance| distance < s.size));
+            let section = self.section_of(symbol.address);
             let Some(end) = section.and_then(|s| s.address.checked_add(s.size)) else { continue };
             let next = starts.partition_point(|a| *a <= symbol.address);
             symbol.size = starts.get(next).copied().unwrap_or(end).min(end).saturating_sub(symbol.address);
@@ -319,44 +330,42 @@ impl<'a> MachO<'a> {
 
     /// Exports from the trie that dyld itself uses.
     fn trie(&self, problems: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
-        let wrong = |e: object::read::Error| Error::damaged(e.to_string()).in_section("exports trie");
-        let mut nodes = match (self.exports_trie, self.dyld_info) {
-            (Some(command), _) => command.exports_trie(self.endian, self.region).map_err(wrong)?,
-            (None, Some(info)) => info.exports_trie(self.endian, self.region).map_err(wrong)?,
+        let range = match (self.exports_trie, self.dyld_info) {
+            (Some(command), _) => (command.dataoff.get(self.endian), command.datasize.get(self.endian)),
+            (None, Some(info)) => (info.export_off.get(self.endian), info.export_size.get(self.endian)),
             (None, None) => return Ok(Vec::new()),
         };
+        let (offset, size) = (u64::from(range.0), u64::from(range.1));
+        let bytes = self.region.get(offset, size).ok_or_else(|| {
+            Error::damaged("lies beyond the end of the file").in_section("exports trie").at_offset(offset)
+        })?;
         let base = self.base();
         let mut symbols = Vec::new();
-        while let Some(node) = nodes.next().map_err(wrong)? {
-            if symbols.len() >= limits::SYMBOLS {
-                return Err(Error::limit("too many symbols").in_section("exports trie"));
-            }
-            let address = match node.data() {
-                ExportData::Regular { address } => base.wrapping_add(*address),
-                ExportData::StubAndResolver { stub_address, .. } => base.wrapping_add(*stub_address),
-                ExportData::Reexport { .. } => continue,
-            };
-            let Some(name) = source_name(node.name()) else {
-                problems.push(problem("exports trie", None, "a name is not UTF-8"));
+        for node in trie::exports(bytes)? {
+            let Some(name) = source_name(&node.name) else {
+                tell(problems, || problem("exports trie", None, "a name is not UTF-8"));
                 continue;
             };
-            // EXPORT_SYMBOL_FLAGS_KIND_ABSOLUTE, EXPORT_SYMBOL_FLAGS_WEAK_DEFINITION (mach-o/loader.h)
-            let flags = node.flags().0;
-            let code = self
-                .sections
-                .iter()
-                .any(|s| s.kind == SectionKind::Code && address.checked_sub(s.address).is_some_and(|d| d < s.size));
+            let address = base.wrapping_add(node.address);
+            let is_code = self.section_of(address).is_some_and(|s| s.kind == SectionKind::Code);
             symbols.push(Symbol {
                 name: name.to_owned().into(),
                 address,
                 size: 0,
-                kind: if code { SymbolKind::Function } else { SymbolKind::Object },
-                binding: if flags & 4 != 0 { Binding::Weak } else { Binding::Global },
-                is_absolute: flags & 3 == 2,
+                kind: if is_code { SymbolKind::Function } else { SymbolKind::Object },
+                binding: if node.is_weak { Binding::Weak } else { Binding::Global },
+                is_absolute: node.is_absolute,
             });
         }
         self.add_sizes(&mut symbols);
         Ok(symbols)
+    }
+
+    /// The section that an address lies in; sections do not overlap.
+    fn section_of(&self, address: u64) -> Option<&Section<'a>> {
+        let index = self.by_address.partition_point(|(start, _)| *start <= address).checked_sub(1)?;
+        let section = self.sections.get(self.by_address.get(index)?.1)?;
+        address.checked_sub(section.address).filter(|distance| *distance < section.size).map(|_| section)
     }
 
     /// Name of the library with an ordinal, from 1.
@@ -414,7 +423,7 @@ impl<'a> MachO<'a> {
             fixups::chained(self, command, &mut all, problems)?;
         }
         if let Some(info) = self.dyld_info {
-            fixups::opcodes(self, info, &mut all, problems)?;
+            fixups::opcodes(self, info, &mut all)?;
         }
         Ok(all)
     }
@@ -451,6 +460,12 @@ impl<'a> MachO<'a> {
         let mut functions = Vec::new();
         for section in self.sections.iter().filter(|s| s.raw_kind == pointers || s.raw_kind == offsets) {
             let width = if section.raw_kind == pointers { 8 } else { 4 };
+            let end = section.address.saturating_add(section.size);
+            let by_slot: std::collections::HashMap<u64, &Relocation<'a>> = relocations
+                .iter()
+                .filter(|r| (section.address..end).contains(&r.address))
+                .map(|r| (r.address, r))
+                .collect();
             for slot in
                 (0..(section.size / width).min(limits::SYMBOLS as u64)).map(|i| section.address.wrapping_add(i * width))
             {
@@ -458,7 +473,7 @@ impl<'a> MachO<'a> {
                     let bytes = image.read(slot, 4);
                     let word = bytes.and_then(|b| object::pod::from_bytes::<U32<E>>(b).ok());
                     word.map(|(w, _)| self.base().wrapping_add(u64::from(w.get(self.endian))))
-                } else if let Some(relocation) = relocations.iter().find(|r| r.address == slot) {
+                } else if let Some(relocation) = by_slot.get(&slot) {
                     Some(relocation.addend.cast_unsigned()).filter(|_| relocation.target.is_none())
                 } else {
                     let bytes = image.read(slot, 8);
@@ -469,5 +484,35 @@ impl<'a> MachO<'a> {
             }
         }
         functions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The trie and the symbol table of one library state the same exports.
+    #[test]
+    fn the_trie_agrees_with_the_symbol_table() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus/macos");
+        for name in ["2.15.0-cpu-mlp_dynamic-macos_arm64.so", "2.15.0-cpu-mlp_dynamic-macos_arm64-dyldinfo.so"] {
+            let path = folder.join(name);
+            if !path.exists() {
+                return;
+            }
+            let bytes = crate::source::open_file(&path).unwrap();
+            let (_, library) = MachO::open(Region::whole(&*bytes)).unwrap();
+            let sorted = |symbols: Vec<Symbol<'_>>| {
+                let mut rows: Vec<_> =
+                    symbols.into_iter().map(|s| (s.name.into_owned(), s.address, s.binding)).collect();
+                rows.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+                rows
+            };
+            let table = sorted(library.exports(&mut Vec::new()).unwrap());
+            let trie = sorted(library.trie(&mut Vec::new()).unwrap());
+            let differing = table.iter().zip(&trie).find(|(a, b)| a != b);
+            assert!(!table.is_empty() && table.len() == trie.len(), "{name}: {} and {}", table.len(), trie.len());
+            assert_eq!(differing, None, "{name}");
+        }
     }
 }

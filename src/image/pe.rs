@@ -6,7 +6,7 @@ use super::symbol::{
     Binding, Import, Needed, Relocation, RelocationKind, RelocationTarget, Section, SectionKind, Segment, Symbol,
     SymbolKind, text,
 };
-use super::{Architecture, Format, Header, Image, problem};
+use super::{Architecture, Format, Header, Image, problem, tell};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::model::Problem;
@@ -53,6 +53,9 @@ impl<'a> Pe<'a> {
         }
         let (nt, directories) = ImageNtHeaders64::parse(region, &mut offset).map_err(wrong("PE header"))?;
         let table = nt.sections(region, offset).map_err(wrong("section headers"))?;
+        if table.len() > limits::SEGMENTS {
+            return Err(Error::limit(format!("{} sections", table.len())).in_section("section headers"));
+        }
         let base = nt.optional_header.image_base.get(LE);
         let strings = nt.symbols(region).ok();
         let mut problems = Vec::new();
@@ -69,11 +72,9 @@ impl<'a> Pe<'a> {
             let file_size = u64::from(row.size_of_raw_data.get(LE)).min(memory_size);
             let file_offset = u64::from(row.pointer_to_raw_data.get(LE));
             if file_offset.saturating_add(file_size) > region.len() {
-                problems.push(problem(
-                    name,
-                    Some(file_offset),
-                    "goes on behind the end of the file: the file is cut off",
-                ));
+                tell(&mut problems, || {
+                    problem(name, Some(file_offset), "goes on behind the end of the file: the file is cut off")
+                });
             }
             let is_executable = flags & characteristics::IMAGE_SCN_MEM_EXECUTE != 0;
             let is_writable = flags & characteristics::IMAGE_SCN_MEM_WRITE != 0;
@@ -111,7 +112,7 @@ impl<'a> Pe<'a> {
         let entry = nt.optional_header.address_of_entry_point.get(LE);
         let kind = nt.file_header.characteristics.get(LE).0;
         if kind & characteristic::IMAGE_FILE_DLL == 0 {
-            problems.push(problem("PE header", None, "is a program, not a library"));
+            tell(&mut problems, || problem("PE header", None, "is a program, not a library"));
         }
         let header = Header {
             format: Format::Pe,
@@ -136,7 +137,7 @@ impl<'a> Pe<'a> {
         for (pointer, index) in table.name_iter() {
             let name = table.name_from_pointer(pointer).ok().and_then(text);
             let (Some(name), Ok(target)) = (name, table.target_by_index(index)) else {
-                problems.push(problem("export directory", None, format!("entry {} cannot be read", index.0)));
+                tell(problems, || problem("export directory", None, format!("entry {} cannot be read", index.0)));
                 continue;
             };
             let ExportTarget::Address(rva) = target else { continue };
@@ -171,16 +172,14 @@ impl<'a> Pe<'a> {
                 match import(thunk) {
                     Ok(Thunk::Name(_, name)) => match text(name) {
                         Some(name) => found(library, name, self.address(slot), delayed),
-                        None => problems.push(problem(TABLE, None, "a name is not UTF-8")),
+                        None => tell(problems, || problem(TABLE, None, "a name is not UTF-8")),
                     },
                     Ok(Thunk::Ordinal(number)) => {
-                        problems.push(problem(
-                            TABLE,
-                            None,
-                            format!("{library}: number {number} is imported without a name"),
-                        ));
+                        tell(problems, || {
+                            problem(TABLE, None, format!("{library}: number {number} is imported without a name"))
+                        });
                     }
-                    Err(e) => problems.push(problem(TABLE, None, format!("{library}: {e}"))),
+                    Err(e) => tell(problems, || problem(TABLE, None, format!("{library}: {e}"))),
                 }
                 slot = slot.wrapping_add(8);
             }

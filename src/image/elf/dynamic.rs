@@ -2,8 +2,8 @@
 
 use super::{File, name_in, symbol};
 use crate::error::{Error, Result};
-use crate::image::problem;
 use crate::image::symbol::{Binding, Import, Needed, Symbol, SymbolVersion};
+use crate::image::{NameBudget, problem, tell};
 use crate::limits;
 use crate::model::Problem;
 use goblin::elf::{dynamic as tag, program_header as ph};
@@ -127,11 +127,12 @@ impl<'a> Dynamic<'a> {
         let indexes: &[U16<Endianness>] =
             self.value(tag::DT_VERSYM).and_then(|address| file.table(address, count)).unwrap_or_default();
         let mut unnamed = 0usize;
+        let mut budget = NameBudget::new();
         let symbols = rows
             .iter()
             .enumerate()
             .map(|(i, row)| {
-                let name = self.name(u64::from(row.st_name.get(file.endian))).unwrap_or_else(|| {
+                let name = budget.take(|| self.name(u64::from(row.st_name.get(file.endian)))).unwrap_or_else(|| {
                     unnamed += 1;
                     ""
                 });
@@ -225,7 +226,7 @@ impl<'a> Dynamic<'a> {
                 continue;
             }
             let Some(name) = self.name(*value) else {
-                problems.push(problem("dynamic table", None, "a library name lies outside the string table"));
+                tell(problems, || problem("dynamic table", None, "a library name lies outside the string table"));
                 continue;
             };
             match *tag {

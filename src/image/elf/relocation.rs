@@ -4,12 +4,13 @@ use super::File;
 use super::dynamic::{Dynamic, DynamicSymbol};
 use crate::error::{Error, Result};
 use crate::image::symbol::{Binding, Relocation, RelocationKind, RelocationTarget, SymbolKind};
-use crate::image::{Image, problem};
+use crate::image::{Image, problem, tell};
 use crate::limits;
 use crate::model::Problem;
 use goblin::elf::{dynamic as tag, header, reloc};
 use object::elf::{Rel64, Rela64};
 use object::{Endianness, U64};
+use std::collections::HashMap;
 
 /// Machine, its number, what it means, bytes written.
 type Row = (u16, u32, RelocationKind, u8);
@@ -72,7 +73,9 @@ pub(super) fn read<'a>(
             let addend = addend.unwrap_or_else(|| file.u64_at(offset).unwrap_or(0).cast_signed());
             let target = usize::try_from(symbol).ok().filter(|s| *s != 0).and_then(|s| symbols.get(s)).map(target);
             if symbol != 0 && target.is_none() {
-                problems.push(problem(name, None, format!("a relocation names symbol {symbol}, which is not there")));
+                tell(problems, || {
+                    problem(name, None, format!("a relocation names symbol {symbol}, which is not there"))
+                });
             }
             // R_*_NONE is padding
             if number != 0 {
@@ -166,17 +169,22 @@ pub(super) fn init_functions<'a>(
 ) -> Vec<u64> {
     let mut functions: Vec<u64> = dynamic.value(tag::DT_INIT).into_iter().filter(|a| *a != 0).collect();
     if let Some((start, size)) = dynamic.value(tag::DT_INIT_ARRAY).zip(dynamic.value(tag::DT_INIT_ARRAYSZ)) {
+        let end = start.saturating_add(size);
+        let by_slot: HashMap<u64, &Relocation<'a>> =
+            relocations.iter().filter(|r| (start..end).contains(&r.address)).map(|r| (r.address, r)).collect();
         let slots = (size / 8).min(limits::SYMBOLS as u64);
         for slot in (0..slots).filter_map(|i| start.checked_add(8 * i)) {
-            functions.extend(pointer_in(file, image, relocations, slot).filter(|a| *a != 0 && *a != u64::MAX));
+            functions.extend(
+                pointer_in(file, image, by_slot.get(&slot).copied(), slot).filter(|a| *a != 0 && *a != u64::MAX),
+            );
         }
     }
     functions
 }
 
 /// The address that a slot holds after relocation.
-fn pointer_in(file: &File<'_>, image: &Image<'_>, relocations: &[Relocation<'_>], slot: u64) -> Option<u64> {
-    let Some(relocation) = relocations.iter().find(|r| r.address == slot) else { return file.u64_at(slot) };
+fn pointer_in(file: &File<'_>, image: &Image<'_>, relocation: Option<&Relocation<'_>>, slot: u64) -> Option<u64> {
+    let Some(relocation) = relocation else { return file.u64_at(slot) };
     let base = match &relocation.target {
         Some(target) => target.address.or_else(|| image.export(target.name).map(|s| s.address))?,
         None => 0,

@@ -2,8 +2,8 @@
 
 use super::{E, MachO, source_name};
 use crate::error::{Error, Result};
-use crate::image::problem;
 use crate::image::symbol::{Relocation, RelocationKind, RelocationTarget};
+use crate::image::{problem, tell};
 use crate::limits;
 use crate::model::Problem;
 use object::macho::{DyldInfoCommand, LinkeditDataCommand};
@@ -56,7 +56,7 @@ pub(super) fn chained<'a>(
         let segment = usize::try_from(chains.index()).ok().and_then(|i| file.segments.get(i));
         let bytes = segment.and_then(|s| file.region.get(s.file_offset, s.file_size));
         let (Some(segment), Some(bytes)) = (segment, bytes) else {
-            problems.push(problem(TABLE, None, format!("segment {} is not in the file", chains.index())));
+            tell(problems, || problem(TABLE, None, format!("segment {} is not in the file", chains.index())));
             continue;
         };
         let mut walk = chains.fixups(file.endian, base, bytes);
@@ -70,8 +70,7 @@ pub(super) fn chained<'a>(
                 Fixup::Bind(bind) => {
                     let import = usize::try_from(bind.ordinal).ok().and_then(|i| imports.get(i));
                     let Some(import) = import else {
-                        problems.push(problem(TABLE, None, format!("import {} is not there", bind.ordinal)));
-                        continue;
+                        return Err(Error::damaged(format!("import {} is not there", bind.ordinal)).in_section(TABLE));
                     };
                     Relocation {
                         address,
@@ -82,8 +81,8 @@ pub(super) fn chained<'a>(
                     }
                 }
                 Fixup::KernelCacheRebase(_) | Fixup::SegmentedRebase(_) => {
-                    problems.push(problem(TABLE, None, "a fixup of a kind that no library of a process has"));
-                    continue;
+                    let what = "a fixup of a kind that no library of a process has";
+                    return Err(Error::damaged(what).in_section(TABLE));
                 }
             };
             push(all, relocation)?;
@@ -92,23 +91,16 @@ pub(super) fn chained<'a>(
     Ok(())
 }
 
-pub(super) fn opcodes<'a>(
-    file: &MachO<'a>,
-    info: &'a DyldInfoCommand<E>,
-    all: &mut Vec<Relocation<'a>>,
-    problems: &mut Vec<Problem>,
-) -> Result<()> {
+pub(super) fn opcodes<'a>(file: &MachO<'a>, info: &'a DyldInfoCommand<E>, all: &mut Vec<Relocation<'a>>) -> Result<()> {
     const REBASE: &str = "rebase opcodes";
-    let address_in = |index: u8, offset: u64, problems: &mut Vec<Problem>, table: &str| {
+    let address_in = |index: u8, offset: u64, table: &'static str| {
         let segment = file.segments.get(usize::from(index)).filter(|s| offset < s.memory_size);
-        if segment.is_none() {
-            problems.push(problem(table, None, format!("segment {index} has no offset {offset:#x}")));
-        }
-        segment.map(|s| s.address.wrapping_add(offset))
+        let address = segment.map(|s| s.address.wrapping_add(offset));
+        address.ok_or_else(|| Error::damaged(format!("segment {index} has no offset {offset:#x}")).in_section(table))
     };
     let mut rebases = info.rebases(file.endian, file.region, 8).map_err(wrong(REBASE))?;
     while let Some(rebase) = rebases.next().map_err(wrong(REBASE))? {
-        let Some(address) = address_in(rebase.segment_index, rebase.segment_offset, problems, REBASE) else { continue };
+        let address = address_in(rebase.segment_index, rebase.segment_offset, REBASE)?;
         let value = stored(file, rebase.segment_index, rebase.segment_offset);
         push(all, Relocation { address, size: 8, kind: RelocationKind::Relative, target: None, addend: value })?;
     }
@@ -122,7 +114,7 @@ pub(super) fn opcodes<'a>(
         while let Some(Bind { segment_index, segment_offset, dylib, symbol, flags, addend, .. }) =
             binds.next().map_err(wrong(table))?
         {
-            let Some(address) = address_in(segment_index, segment_offset, problems, table) else { continue };
+            let address = address_in(segment_index, segment_offset, table)?;
             // BIND_SYMBOL_FLAGS_WEAK_IMPORT
             let target = Some(target(file, symbol, dylib, flags.0 & 1 != 0));
             push(all, Relocation { address, size: 8, kind, target, addend })?;
