@@ -11,7 +11,7 @@ pub mod severity;
 pub mod text;
 
 use crate::model::word;
-use crate::report::{ArtifactReport, Change, Outcome, Report};
+use crate::report::{ArtifactReport, Change, Grade, Outcome, Report};
 use severity::{Severity, severity};
 
 /// The last line per artefact, the same in every text-like format, made to be searched for:
@@ -26,6 +26,15 @@ pub fn verdict_line(artifact: &ArtifactReport) -> String {
     {
         let verdict = if artifact.verdict == crate::report::Verdict::Pass { "RECOGNISED" } else { "NOT RECOGNISED" };
         return format!("{verdict} {}: {} {}", artifact.path, first.class, first.pattern);
+    }
+    if !artifact.changes.is_empty() {
+        let count = |grade| artifact.changes.iter().filter(|c| c.grade == grade).count();
+        let (breaking, compatible, cosmetic) =
+            (count(Grade::Breaking), count(Grade::Compatible), count(Grade::Cosmetic));
+        return format!(
+            "{verdict} {}: {breaking} breaking, {compatible} compatible, {cosmetic} cosmetic",
+            artifact.path
+        );
     }
     let count = |wanted: &dyn Fn(Outcome, Severity) -> bool| {
         artifact.findings.iter().filter(|f| wanted(f.outcome, severity(f))).count()

@@ -29,17 +29,19 @@ pub(super) fn compare(old: &Model, new: &Model, changes: &mut Changes<'_>) {
         needed_version(fact, was.as_deref(), is.as_deref(), changes);
     }
     const NEED: (Grade, Grade) = (Grade::Compatible, Grade::Breaking);
-    changes.list("requires.libraries", Side::Host, (&a.libraries, &b.libraries), NEED);
+    changes.list(
+        "requires.libraries",
+        Side::Host,
+        (&beyond_the_system(&a.libraries), &beyond_the_system(&b.libraries)),
+        NEED,
+    );
     changes.list("requires.leaked_cxx", Side::Host, (&a.leaked_cxx, &b.leaked_cxx), NEED);
     changes.list("requires.unknown_shims", Side::Host, (&a.unknown_shims, &b.unknown_shims), NEED);
     if let (Some(was), Some(is)) = (&a.cpu_isa.used, &b.cpu_isa.used) {
         changes.list("requires.cpu_isa.used", Side::Host, (was, is), NEED);
-    } else {
-        let words = |m: &Model| -> Vec<String> {
-            let declared = m.requires.cpu_isa.declared.as_deref().unwrap_or_default();
-            declared.split_whitespace().map(str::to_owned).collect()
-        };
-        changes.list("requires.cpu_isa.declared", Side::Host, (&words(old), &words(new)), NEED);
+    } else if let (Some(was), Some(is)) = (&a.cpu_isa.declared, &b.cpu_isa.declared) {
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        changes.list("requires.cpu_isa.declared", Side::Host, (&words(was), &words(is)), NEED);
     }
     let ops = |m: &Model| -> Vec<String> { m.requires.custom_ops.iter().filter_map(|o| o.name.clone()).collect() };
     changes.list("requires.custom_ops", Side::Host, (&ops(old), &ops(new)), NEED);
@@ -58,6 +60,22 @@ pub(super) fn compare(old: &Model, new: &Model, changes: &mut Changes<'_>) {
         changes.equal("requires.string_abi", Side::Host, a.string_abi.as_ref(), b.string_abi.as_ref());
     }
     minimum("requires.page_size", a.page_size, b.page_size, changes);
+}
+
+/// Needed libraries apart from those of glibc and GCC, which a host with libtorch has; their versions are compared.
+fn beyond_the_system(libraries: &[String]) -> Vec<String> {
+    const SYSTEM: [&str; 9] = [
+        "ld-linux",
+        "libc.so",
+        "libm.so",
+        "libdl.so",
+        "libpthread.so",
+        "librt.so",
+        "libgcc_s.so",
+        "libstdc++.so",
+        "libgomp.so",
+    ];
+    libraries.iter().filter(|name| !SYSTEM.iter().any(|start| name.starts_with(start))).cloned().collect()
 }
 
 /// A lower bound on the host: higher is breaking, lower compatible. Absent means that nothing is asked,
