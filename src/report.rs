@@ -172,6 +172,8 @@ impl Finding {
     /// What this finding does to the verdict.
     pub fn verdict(&self) -> Verdict {
         match (self.level, self.outcome, &self.waived) {
+            // what cannot be read cannot be accepted either
+            (Level::Deny, Outcome::Fail, _) if self.code == DAMAGED => Verdict::Unreadable,
             // a warning is denied only where the person says so
             (Level::Deny, Outcome::Fail | Outcome::Warn, None) => Verdict::Fail,
             (Level::Deny, Outcome::Unknown, None) => Verdict::Unknown,

@@ -106,10 +106,10 @@ pub(super) fn read(file: Region<'_>) -> Result<Directory> {
     let mut headers = Vec::new();
     let mut rows = archive.entries(&mut buffer);
     let stopped = loop {
-        if found.entries.len() >= limits::MEMBERS {
-            break Some(format!("more than {} members: the rest is not looked at", limits::MEMBERS));
-        }
         match rows.next_entry() {
+            Ok(Some(_)) if found.entries.len() >= limits::MEMBERS => {
+                break Some(format!("more than {} members: the rest is not looked at", limits::MEMBERS));
+            }
             Ok(Some(row)) => {
                 let offset = row.local_header_offset();
                 first_header = first_header.min(offset);

@@ -1,0 +1,330 @@
+//! Files that lie: every file of `testdata/hostile` (and of the corpus where it is unpacked) with its right exit codes,
+//! the limits at their borders, and a mapped file that is cut short.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+use aoti_inspect::container::{self, Container};
+use aoti_inspect::metadata::{call_spec, expression};
+use aoti_inspect::target::size::parse_sizes;
+use aoti_inspect::{CodeReading, Settings, explain, image, limits, source, wrapper};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// File, exit code of `show`, exit code of `verify`. Where a library can be read the file is shown, and judged by what
+/// the checks need of it; everything else is 3.
+const HOSTILE: &[(&str, i32, i32)] = &[
+    // the metadata is what the checks of the device need
+    ("bad_metadata.pt2", 0, 3),
+    ("bomb_elf.pt2", 3, 3),
+    ("bomb_flat.pt2", 3, 3),
+    ("bomb_nested.pt2", 3, 3),
+    ("cpu_metadata_cuda_so.pt2", 0, 1),
+    ("directory.pt2", 3, 3),
+    ("elf_entsize_zero.so", 3, 3),
+    ("elf_huge_section.so", 3, 3),
+    // a loader needs no section table, and neither do we
+    ("elf_no_sections.so", 0, 0),
+    ("elf_phdr_overlap.so", 3, 3),
+    ("elf_shnum_65535.so", 3, 3),
+    ("elf_shoff_beyond.so", 0, 0),
+    ("elf_strtab_unterminated.so", 3, 3),
+    ("empty.so", 3, 3),
+    ("encrypted_flag.pt2", 3, 3),
+    ("headeronly.so", 3, 3),
+    ("lying_directory.pt2", 3, 3),
+    ("lying_sizes.pt2", 3, 3),
+    ("macho_fat.so", 3, 3),
+    ("mz_stub.so", 3, 3),
+    ("no_metadata.pt2", 0, 0),
+    ("prefix_junk.pt2", 0, 0),
+    ("symlink.pt2", 3, 3),
+    ("terminal_escape.pt2", 0, 0),
+    // its only library under a proper name is the first page of one
+    ("traversal.pt2", 3, 3),
+    ("truncated.pt2", 3, 3),
+    // the dynamic table lies in the part that is gone
+    ("truncated.so", 3, 3),
+];
+
+fn hostile_files() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["testdata/hostile", "target/corpus/hostile"].map(|folder| root.join(folder));
+    let mut found: Vec<PathBuf> = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_none_or(|e| e != "json"))
+        .collect();
+    found.sort();
+    assert!(found.len() > 20, "testdata/hostile is there");
+    found
+}
+
+#[test]
+fn every_hostile_file_has_its_exit_codes() {
+    for path in hostile_files() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let row = HOSTILE.iter().find(|row| row.0 == name);
+        let (_, show, verify) = row.unwrap_or_else(|| panic!("{name} needs a row in the table"));
+        for (command, expected) in [("show", show), ("verify", verify)] {
+            let run = |format: &str| {
+                let mut child = Command::new(env!("CARGO_BIN_EXE_aoti-inspect"));
+                child.args([command, "--format", format]).arg(&path).output().unwrap()
+            };
+            let output = run("text");
+            let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            assert_eq!(output.status.code(), Some(*expected), "{command} {name}\n{out}{err}");
+            assert!(!out.contains("panicked") && !err.contains("panicked"), "{command} {name}\n{err}");
+            // nothing from the file reaches the terminal as a command
+            assert!(!out.chars().any(|c| c.is_control() && c != '\n'), "{command} {name}: {out:?}");
+            let output = run("json");
+            assert!(serde_json::from_slice::<serde_json::Value>(&output.stdout).is_ok(), "{command} {name} as JSON");
+        }
+    }
+}
+
+#[test]
+fn every_hostile_file_says_what_is_wrong() {
+    let settings = Settings { code: CodeReading::Always, scans_instructions: true, hashes_file: true };
+    for path in hostile_files() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let artifact = aoti_inspect::inspect(&path, &settings).unwrap();
+        let conflicts = artifact.models.iter().map(|m| m.conflicts.len()).sum::<usize>();
+        // ugly strings, and no section table although no loader asks for one: nothing is damaged
+        if name != "terminal_escape.pt2" && name != "elf_no_sections.so" {
+            assert!(artifact.error.is_some() || !artifact.problems.is_empty() || conflicts > 0, "{name}");
+        }
+        let text = format!("{:?} {:?}", artifact.error, artifact.problems);
+        let says = match name {
+            "encrypted_flag.pt2" => "encrypted",
+            "bomb_flat.pt2" | "bomb_elf.pt2" => "no real member shrinks",
+            "symlink.pt2" => "symbolic link",
+            _ => continue,
+        };
+        assert!(text.contains(says), "{name}: {text}");
+    }
+}
+
+/// A zip as it is on disk. `data` goes in as it is given; sizes and checksum are what the rows say.
+#[derive(Default)]
+struct Zip {
+    bytes: Vec<u8>,
+    rows: Vec<u8>,
+    count: u64,
+}
+
+impl Zip {
+    /// The two members that make a package of it.
+    fn package() -> Self {
+        let mut zip = Self::default();
+        zip.store("m/archive_format", b"pt2");
+        zip.store("m/data/aotinductor/model/x.wrapper.so", b"\x7fELF");
+        zip
+    }
+    fn add(&mut self, name: &str, method: u16, stored: &[u8], size: usize, crc32: u32) {
+        let mut common = Vec::new();
+        for field in [20, 0, method, 0, 0x21] {
+            common.extend(u16::to_le_bytes(field));
+        }
+        for field in [crc32, u32::try_from(stored.len()).unwrap(), u32::try_from(size).unwrap()] {
+            common.extend(field.to_le_bytes());
+        }
+        common.extend(u16::try_from(name.len()).unwrap().to_le_bytes());
+        common.extend([0, 0]);
+        let offset = u32::try_from(self.bytes.len()).unwrap();
+        self.bytes.extend([b"PK\x03\x04".as_slice(), &common, name.as_bytes(), stored].concat());
+        self.rows.extend([b"PK\x01\x02\x14\0".as_slice(), &common, &[0; 10], &offset.to_le_bytes()].concat());
+        self.rows.extend(name.as_bytes());
+        self.count += 1;
+    }
+    fn store(&mut self, name: &str, data: &[u8]) {
+        self.add(name, 0, data, data.len(), rawzip::crc32(data));
+    }
+    fn deflate(&mut self, name: &str, data: &[u8]) {
+        let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(data).unwrap();
+        self.add(name, 8, &encoder.finish().unwrap(), data.len(), rawzip::crc32(data));
+    }
+    /// With a zip64 end record, which counts beyond 65,535 need.
+    fn open(mut self) -> Container {
+        let (directory, len) = (self.bytes.len() as u64, self.rows.len() as u64);
+        self.bytes.append(&mut self.rows);
+        let end64 = self.bytes.len() as u64;
+        self.bytes.extend(b"PK\x06\x06");
+        self.bytes.extend(44u64.to_le_bytes());
+        self.bytes.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        for field in [self.count, self.count, len, directory] {
+            self.bytes.extend(field.to_le_bytes());
+        }
+        self.bytes.extend(b"PK\x06\x07\0\0\0\0");
+        self.bytes.extend(end64.to_le_bytes());
+        self.bytes.extend(b"\x01\0\0\0PK\x05\x06\0\0\0\0");
+        self.bytes.extend([0xff; 12]);
+        self.bytes.extend([0, 0]);
+        container::open_bytes(Box::new(self.bytes), None)
+    }
+}
+
+fn problems(container: &Container) -> String {
+    assert_eq!(container.error(), None);
+    container.problems().iter().map(|p| format!("{p:?}\n")).collect()
+}
+
+#[test]
+fn members_have_a_border() {
+    let of = |count: usize| {
+        let mut zip = Zip::package();
+        (2..count).for_each(|n| zip.store(&format!("m/data/{n}"), b""));
+        zip.open()
+    };
+    let fine = of(limits::MEMBERS);
+    assert_eq!(problems(&fine), "");
+    assert_eq!(fine.members().count(), limits::MEMBERS);
+    let over = of(limits::MEMBERS + 1);
+    assert!(problems(&over).contains("more than 65536 members"), "{}", problems(&over));
+    assert_eq!(over.members().count(), limits::MEMBERS);
+}
+
+#[test]
+fn names_have_a_border() {
+    let of = |len: usize| {
+        let mut zip = Zip::package();
+        zip.store(&format!("m/{}", "n".repeat(len - 2)), b"");
+        problems(&zip.open())
+    };
+    assert_eq!(of(limits::NAME_BYTES), "");
+    assert!(of(limits::NAME_BYTES + 1).contains("a name of 4097 bytes is cut to 4096"));
+}
+
+#[test]
+fn inflation_has_a_border() {
+    let of = |len: u64| {
+        let mut zip = Zip::package();
+        zip.deflate("m/zeros", &vec![0; usize::try_from(len).unwrap()]);
+        let container = zip.open();
+        let member = container.members().find(|m| m.file_name() == "zeros").unwrap();
+        member.bytes(u64::MAX).map(<[u8]>::len).map_err(|e| e.to_string())
+    };
+    assert_eq!(of(limits::INFLATION_FREE_BYTES), Ok(1 << 20));
+    assert!(of(limits::INFLATION_FREE_BYTES + 1).unwrap_err().contains("no real member shrinks"));
+}
+
+/// An output call spec of `depth` tuples in each other, each two levels of JSON, below the envelope.
+fn nested_spec(depth: usize, leaf: &str) -> String {
+    let open = r#"{"type": "builtins.tuple", "context": "null", "children_spec": ["#;
+    format!("[1, {}{leaf}{}]", open.repeat(depth), "]}".repeat(depth))
+}
+
+#[test]
+fn call_specs_have_borders() {
+    // one level for the envelope; a leaf has two levels, or one without the list of its children
+    let (deep, flat) = (r#"{"type": null, "context": null, "children_spec": []}"#, r#"{"type": null}"#);
+    let pairs = (limits::JSON_DEPTH - 3) / 2;
+    assert_eq!(call_spec::output_leaves(&nested_spec(pairs, deep)).unwrap().unwrap().len(), 1);
+    assert!(call_spec::output_leaves(&nested_spec(pairs + 1, flat)).is_err());
+    assert!(call_spec::output_leaves(&nested_spec(100_000, flat)).is_err());
+    // the tuple itself is a node
+    let leaves = |count: usize| call_spec::output_leaves(&nested_spec(1, &vec![flat; count].join(",")));
+    assert_eq!(leaves(limits::NODES - 1).unwrap().unwrap().len(), limits::NODES - 1);
+    assert!(leaves(limits::NODES).unwrap_err().to_string().contains("more than 262144 nodes"));
+}
+
+#[test]
+fn expressions_and_shapes_have_borders() {
+    let deep = |n: usize| expression::parse_expression(&format!("{}s0{}", "(".repeat(n), ")".repeat(n)));
+    assert!(deep(limits::NESTING).is_some());
+    assert!(deep(limits::NESTING + 1).is_none());
+    let dims = |n: usize| parse_sizes(&vec!["2"; n].join("x"));
+    assert_eq!(dims(limits::RANK).unwrap().len(), limits::RANK);
+    assert!(dims(limits::RANK + 1).is_err());
+}
+
+#[test]
+fn counts_of_a_wrapper_have_a_border() {
+    let of = |count: usize| {
+        let text =
+            format!("AOTInductorModel::AOTInductorModel(x)\n    : AOTInductorModelBase({count}, 1, 0, x) {{\n}}\n");
+        wrapper::read(text.as_bytes(), None).map(|w| w.constructor.input_count).map_err(|e| e.to_string())
+    };
+    assert_eq!(of(limits::TENSORS), Ok(limits::TENSORS));
+    assert!(of(limits::TENSORS + 1).unwrap_err().contains("more than 65536"));
+}
+
+#[test]
+fn sections_have_a_border() {
+    let of = |count: usize| {
+        let mut bytes = std::fs::read(artifact("2.15.0-cpu-mlp_dynamic.so")).unwrap();
+        let table = bytes.len() as u64;
+        bytes.resize(bytes.len() + 64 * count, 0);
+        bytes[40..48].copy_from_slice(&table.to_le_bytes());
+        bytes[60..62].copy_from_slice(&u16::try_from(count).unwrap().to_le_bytes());
+        bytes[62..64].copy_from_slice(&[0, 0]);
+        let image = image::Image::open(source::Region::whole(&bytes)).map_err(|e| e.to_string())?;
+        Ok::<_, String>((image.sections().len(), format!("{:?}", image.problems())))
+    };
+    let (sections, said) = of(limits::SECTIONS).unwrap();
+    assert_eq!((sections, said.contains("more than")), (limits::SECTIONS, false), "{said}");
+    let over = of(limits::SECTIONS + 1);
+    let is_refused = match &over {
+        Ok((sections, said)) => *sections <= limits::SECTIONS && said.contains("16385"),
+        Err(said) => said.contains("16385"),
+    };
+    assert!(is_refused, "{over:?}");
+}
+
+#[test]
+fn folders_have_a_border() {
+    let of = |depth: usize| {
+        let root = tempfile::tempdir().unwrap();
+        let deepest = (0..depth).fold(root.path().to_path_buf(), |at, _| at.join("d"));
+        std::fs::create_dir_all(&deepest).unwrap();
+        std::fs::copy(artifact("2.15.0-cpu-mlp_dynamic.so"), deepest.join("model.so")).unwrap();
+        let found = container::walk(root.path()).unwrap();
+        (found.candidates.len(), found.skipped.len())
+    };
+    assert_eq!(of(limits::FOLDER_DEPTH), (1, 0));
+    assert_eq!(of(limits::FOLDER_DEPTH + 1), (0, 1));
+}
+
+#[test]
+fn error_texts_of_a_log_have_a_border() {
+    let of = |count: usize| {
+        let log: String = (0..count).map(|n| format!("Error: cause number {n}\n")).collect();
+        explain::log::read(log.as_bytes()).unwrap().errors.len()
+    };
+    assert_eq!(of(limits::LOG_TEXTS), limits::LOG_TEXTS);
+    assert_eq!(of(limits::LOG_TEXTS + 1), limits::LOG_TEXTS);
+}
+
+fn artifact(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts").join(name)
+}
+
+/// What `truncation_ends_with_a_message` starts a second time: only there is the variable set.
+#[cfg(unix)]
+#[test]
+fn truncated_child() {
+    let Some(path) = std::env::var_os("AOTI_TEST_TRUNCATED") else { return };
+    source::exit_on_truncation();
+    let mapped = source::open_file(Path::new(&path)).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+    let bytes = mapped.range(1 << 20, 4096).unwrap();
+    panic!("{} bytes could still be read", bytes.iter().filter(|b| **b == 0).count());
+}
+
+#[cfg(unix)]
+#[test]
+fn truncation_ends_with_a_message() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(4 << 20).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "truncated_child", "--nocapture"])
+        .env("AOTI_TEST_TRUNCATED", file.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("became shorter while it was read"), "{said}");
+}
