@@ -1,0 +1,191 @@
+//! What the binary asks of the system while it looks at a file: nothing is run, nothing is sent, nothing is written, and
+//! no file is read but those that belong to the artefact.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test may fail by panicking and say why it was skipped")]
+
+use aoti_inspect::container;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// System calls of the traced classes that may occur at all. Everything else of these classes, sockets, `unlink`,
+/// `rename`, `mkdir`, `kill` or `wait4` for instance, fails the test by not being here.
+const CALLS: &[&str] = &[
+    // once: the binary itself
+    "execve",
+    // only with CLONE_THREAD: workers that read several files at once
+    "clone",
+    "clone3",
+    "exit",
+    "exit_group",
+    // opening for reading, checked below
+    "open",
+    "openat",
+    // looking whether something is there
+    "access",
+    "faccessat",
+    "faccessat2",
+    "fstat",
+    "getcwd",
+    "getdents64",
+    "lstat",
+    "newfstatat",
+    "readlink",
+    "readlinkat",
+    "stat",
+    "statfs",
+    "statx",
+];
+
+/// What the dynamic loader and Rust's runtime open before and beside our own work.
+const SYSTEM: &[&str] = &[
+    // dynamic loader: its cache, libc, libgcc_s, libm
+    "/etc/ld.so.",
+    "/lib/",
+    "/lib64/",
+    "/usr/lib/",
+    "/usr/lib64/",
+    // bounds of the main thread's stack, for the guard page
+    "/proc/self/maps",
+    // how many CPUs this container may use: the number of workers
+    "/proc/self/cgroup",
+    "/proc/self/mountinfo",
+    "/sys/fs/cgroup/",
+    "/sys/devices/system/cpu/",
+];
+
+/// Files below `folder` that a run reads; panics on anything that it must not do.
+fn reads(folder: &Path, args: &[&str]) -> BTreeSet<String> {
+    // a file of its own: standard error is the binary's
+    let trace = tempfile::NamedTempFile::new().unwrap();
+    let status = Command::new("strace")
+        .args(["-f", "-s", "4096", "-e", "trace=process,network,file", "-o"])
+        .arg(trace.path())
+        .arg(env!("CARGO_BIN_EXE_aoti-inspect"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("CI")
+        // what cargo sets so that tests find libraries makes the loader look in more places
+        .env_remove("LD_LIBRARY_PATH")
+        .output()
+        .unwrap();
+    assert!(matches!(status.status.code(), Some(0 | 1 | 4)), "{args:?}: {}", String::from_utf8_lossy(&status.stderr));
+    let text = std::fs::read_to_string(trace.path()).unwrap();
+    let mut started = 0;
+    let mut found = BTreeSet::new();
+    for line in text.lines() {
+        // `PID  call(arguments) = result`; ends of calls and of processes are told apart by their marks
+        let rest = line.split_once(' ').map_or("", |(_, rest)| rest).trim_start();
+        if rest.starts_with("<...") || rest.starts_with("+++") || rest.starts_with("---") {
+            continue;
+        }
+        let call = rest.split('(').next().unwrap();
+        assert!(CALLS.contains(&call), "{args:?} calls {rest}");
+        match call {
+            "execve" => started += 1,
+            "clone" | "clone3" => assert!(rest.contains("CLONE_THREAD"), "{args:?} starts a process: {rest}"),
+            "open" | "openat" => {
+                assert!(
+                    rest.contains("O_RDONLY") && !rest.contains("O_CREAT") && !rest.contains("O_TRUNC"),
+                    "{args:?} opens for writing: {rest}"
+                );
+                let path = rest.split('"').nth(1).unwrap();
+                if SYSTEM.iter().any(|start| path.starts_with(start)) {
+                    continue;
+                }
+                let full = folder.join(path);
+                let inside = full.strip_prefix(folder).unwrap_or_else(|_| panic!("{args:?} opens {path}"));
+                // listing an unpacked package
+                if !rest.contains("O_DIRECTORY") {
+                    found.insert(inside.display().to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(started, 1, "{args:?} starts something:\n{text}");
+    found
+}
+
+fn has_strace() -> bool {
+    let found = Command::new("strace").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: strace is not installed (.ci/run installs it)");
+    }
+    found
+}
+
+fn artifact(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts").join(name)
+}
+
+fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+    names.map(str::to_owned).into()
+}
+
+/// What lies about in a folder with models, and is none of our business.
+fn clutter(folder: &Path) {
+    for name in [".env", "notes.txt", "other.cpp", "other.json", "other.so", "model.pt", "model_notes.json", "id_rsa"] {
+        std::fs::write(folder.join(name), "of no concern").unwrap();
+    }
+}
+
+#[test]
+fn a_package_is_all_that_is_read() {
+    if !has_strace() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    clutter(folder.path());
+    for name in ["2.15.0-cpu-mlp_dynamic.pt2", "2.11.0-cuda-multi_arch.pt2"] {
+        std::fs::copy(artifact(name), folder.path().join("model.pt2")).unwrap();
+        assert_eq!(reads(folder.path(), &["show", "model.pt2"]), set(["model.pt2"]));
+        assert_eq!(reads(folder.path(), &["show", "--deep", "model.pt2"]), set(["model.pt2"]));
+        let verify = ["verify", "--torch", "2.9.1", "--gpu", "A100", "--cpu", "avx2", "model.pt2"];
+        assert_eq!(reads(folder.path(), &verify), set(["model.pt2"]));
+    }
+}
+
+#[test]
+fn a_library_is_read_with_what_belongs_to_it() {
+    if !has_strace() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    clutter(folder.path());
+    std::fs::copy(artifact("2.15.0-cpu-custom_op.so"), folder.path().join("model.so")).unwrap();
+    assert_eq!(reads(folder.path(), &["show", "model.so"]), set(["model.so"]));
+    std::fs::copy(artifact("2.15.0-cpu-custom_op.json"), folder.path().join("model.json")).unwrap();
+    std::fs::write(folder.path().join("model_metadata.json"), r#"{"AOTI_DEVICE_KEY": "cpu"}"#).unwrap();
+    let own = set(["model.json", "model.so", "model_metadata.json"]);
+    assert_eq!(reads(folder.path(), &["show", "--deep", "model.so"]), own);
+    assert_eq!(reads(folder.path(), &["verify", "--torch", "2.15", "model.so"]), own);
+}
+
+#[test]
+fn an_unpacked_package_and_the_configuration_are_read() {
+    if !has_strace() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    clutter(folder.path());
+    let package = container::open(&artifact("2.15.0-cpu-mlp_dynamic.pt2")).unwrap();
+    let mut inside = BTreeSet::new();
+    for member in package.members() {
+        let name = format!("model/{}", member.inner_name());
+        let path = folder.path().join(&name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, member.bytes(1 << 30).unwrap()).unwrap();
+        inside.insert(name);
+    }
+    for args in [["show", "model"].as_slice(), &["verify", "--device", "cpu", "model"]] {
+        let read = reads(folder.path(), args);
+        assert!(read.is_subset(&inside), "{read:?}");
+        assert!(read.iter().any(|name| name.ends_with(".cpp")), "{read:?}");
+    }
+    std::fs::write(folder.path().join("aoti-inspect.toml"), "version = 1\n").unwrap();
+    let mut read = reads(folder.path(), &["verify", "--device", "cpu", "model"]);
+    assert!(read.remove("aoti-inspect.toml"), "{read:?}");
+    assert!(read.is_subset(&inside), "{read:?}");
+}
