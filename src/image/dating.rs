@@ -10,7 +10,7 @@ use super::{Format, Image, SectionKind};
 use crate::limits;
 use crate::model::{CompiledBy, Dated, Evidence, Release, Witness};
 use crate::target::release_tables::{self, NEWEST, RELEASES};
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use signs::Sign;
 
 /// A set of releases: bit n is `RELEASES[n]`, the bit behind them stands for all newer ones.
@@ -191,7 +191,11 @@ pub fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
 
 fn signs_of_texts(image: &Image<'_>) -> Vec<(&'static Sign, Witness)> {
     let parts = texts(image);
-    let Ok(automaton) = AhoCorasick::new(signs::TEXTS.iter().map(|row| row.0)) else { return Vec::new() };
+    // the texts of a library are short: building a DFA would cost several times the search
+    let kind = Some(AhoCorasickKind::NoncontiguousNFA);
+    let Ok(automaton) = AhoCorasick::builder().kind(kind).build(signs::TEXTS.iter().map(|row| row.0)) else {
+        return Vec::new();
+    };
     let mut seen = vec![false; signs::TEXTS.len()];
     for part in &parts {
         for hit in automaton.find_overlapping_iter(part) {

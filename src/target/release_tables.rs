@@ -147,11 +147,12 @@ pub const PARAMETER_CHANGES: &[ParameterChange] = &[
 
 /// The value of a row by halving the text.
 fn row(table: &'static str, name: &str) -> Option<&'static str> {
+    let bytes = table.as_bytes();
     let (mut low, mut high) = (0usize, table.len());
     while low < high {
         let middle = low + (high - low) / 2;
-        let start = table.get(..middle)?.rfind('\n').map_or(0, |i| i + 1);
-        let end = table.get(middle..)?.find('\n').map_or(table.len(), |i| middle + i);
+        let start = memchr::memrchr(b'\n', bytes.get(..middle)?).map_or(0, |i| i + 1);
+        let end = memchr::memchr(b'\n', bytes.get(middle..)?).map_or(table.len(), |i| middle + i);
         match key_and_value(table.get(start..end)?) {
             // the opening brace is before all rows, the closing one behind them
             None if start == 0 => low = end + 1,
@@ -167,7 +168,9 @@ fn row(table: &'static str, name: &str) -> Option<&'static str> {
 }
 
 fn key_and_value(line: &'static str) -> Option<(&'static str, &'static str)> {
-    line.trim_start().strip_prefix('"')?.split_once("\":")
+    let rest = line.trim_start().strip_prefix('"')?;
+    let end = memchr::memchr(b'"', rest.as_bytes())?;
+    Some((rest.get(..end)?, rest.get(end + 1..)?))
 }
 
 fn quoted(value: &'static str) -> impl Iterator<Item = &'static str> {
