@@ -743,13 +743,13 @@ mod tests {
             assert_eq!(text(&e, quotient).as_deref(), Some(wanted));
             assert_eq!(quotient.map(|q| e.eval(q)), Some(if wanted.ends_with('3') { 33 } else { 10 }));
         }
-        // x / 7, signed: the multiplier needs 65 bits
-        let upper = e.binary(Operation::MultiplyHigh, a, Value::new(0x9249_2492_4924_9249), 8);
+        // x / 15, signed: the multiplier needs 65 bits
+        let upper = e.binary(Operation::MultiplyHigh, a, Value::new(0x8888_8888_8888_8889), 8);
         let bits = upper.map_or(0, |u| e.eval(u) as u64);
         let sum = e.add(Value { bits, shadow: upper }, a, 1, 8);
         let value = Value { bits: sum.map_or(0, |s| e.eval(s) as u64), shadow: sum };
-        let quotient = e.binary(Operation::ShiftRightSigned, value, Value::new(2), 8);
-        assert_eq!(text(&e, quotient).as_deref(), Some("t0d0//7"));
+        let quotient = e.binary(Operation::ShiftRightSigned, value, Value::new(3), 8);
+        assert_eq!(text(&e, quotient).as_deref(), Some("t0d0//15"));
     }
 
     #[test]

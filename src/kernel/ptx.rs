@@ -25,7 +25,9 @@ impl Header {
                     let digits = minor.find(|c: char| !c.is_ascii_digit()).unwrap_or(minor.len());
                     Some((major.parse().ok()?, minor.get(..digits)?.parse().ok()?))
                 });
-            } else if let Some(rest) = line.strip_prefix(".target") {
+            } else if header.target.is_none()
+                && let Some(rest) = line.strip_prefix(".target")
+            {
                 header.target = rest.split([',', ' ', '\t']).find(|w| !w.is_empty()).and_then(Arch::from_text);
             } else if !line.is_empty() && !line.starts_with("//") && !line.starts_with(".address_size") {
                 break;
