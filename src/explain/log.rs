@@ -1,10 +1,13 @@
 //! Reads a log of any size in one pass with bounded memory.
 //!
-//! Raw chunks go through one automaton over the literal parts of all patterns; only lines with a literal are
-//! cleaned and matched. A line that repeats an earlier text is counted and costs one comparison.
+//! Raw chunks are searched for the literal parts of all patterns; only lines with a literal are cleaned and matched. A line that repeats an earlier text is counted and costs one comparison.
 
 mod clean;
 mod scan;
+mod search;
+
+/// Bytes that every literal of a pattern has at least: shorter ones would not be found.
+pub const LITERAL_BYTES: usize = search::WINDOW;
 
 pub use clean::{clean, shown, without_prefix};
 

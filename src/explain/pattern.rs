@@ -346,6 +346,8 @@ mod tests {
             assert!(super::super::class::CLASSES.iter().any(|c| c.id == p.class), "{}: {}", p.id, p.class);
             assert!(!p.samples.is_empty() && !p.literals.is_empty() && !p.sentence.is_empty(), "{}", p.id);
             assert!(Regex::new(p.regex).is_ok(), "{}", p.id);
+            let short = p.literals.iter().find(|l| l.len() < super::super::log::LITERAL_BYTES);
+            assert!(short.is_none(), "{}: {short:?} is too short to be searched for", p.id);
         }
     }
 

@@ -46,6 +46,7 @@ pub fn clean(raw: &[u8]) -> String {
         text = Cow::Owned(regex.replace_all(&text, "").into_owned());
     }
     // JSON loggers (docker's escapes <, > and & too), web consoles
+    let has_escapes = text.contains(['\\', '&']);
     for (escaped, plain) in [
         ("\\u003c", "<"),
         ("\\u003e", ">"),
@@ -58,12 +59,12 @@ pub fn clean(raw: &[u8]) -> String {
         ("&quot;", "\""),
         ("&amp;", "&"),
     ] {
-        if text.contains(escaped) {
+        if has_escapes && text.contains(escaped) {
             text = Cow::Owned(text.replace(escaped, plain));
         }
     }
     // progress bars return to the start of the line: what they overwrote is not part of the text
-    text.replace('\r', "\n")
+    if text.contains('\r') { text.replace('\r', "\n") } else { text.into_owned() }
 }
 
 /// The text without logger prefixes. Indentation after a prefix stays.

@@ -2,9 +2,9 @@
 
 use super::super::frame;
 use super::super::pattern::{self, Match, Rank};
+use super::search::{Found, Search};
 use super::{Hit, Reading, Said, clean, shown, without_prefix};
 use crate::limits;
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use std::io::{self, Read};
 use std::sync::LazyLock;
 
@@ -36,7 +36,7 @@ const MARKERS: &[&str] = &[
     "Error: ",
     ".wrapper.so",
     ".so(+0x",
-    ".so[",
+    "traps: ",
     "cpp_fused_",
     "data/aotinductor/",
     "AOTIModelPackageLoader",
@@ -45,14 +45,14 @@ const MARKERS: &[&str] = &[
     "torch==",
 ];
 
-static AUTOMATON: LazyLock<Option<(AhoCorasick, usize)>> = LazyLock::new(|| {
+/// The literals of all patterns, then the markers.
+static SEARCH: LazyLock<(Search, usize)> = LazyLock::new(|| {
     let mut literals: Vec<&str> = pattern::table().flat_map(|p| p.literals.iter().copied()).collect();
     literals.sort_unstable();
     literals.dedup();
     let patterns = literals.len();
     literals.extend(MARKERS);
-    let automaton = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(&literals).ok()?;
-    Some((automaton, patterns))
+    (Search::new(literals), patterns)
 });
 
 /// A text seen before, as raw bytes, and the hits that its line made.
@@ -61,6 +61,25 @@ struct Repeat {
     /// where the literal stands in `text`
     literal_at: usize,
     hits: Vec<usize>,
+}
+
+/// How far the lines of a chunk are counted.
+struct Place {
+    counted: usize,
+    /// line ends before `counted`
+    line: u64,
+    /// end and number of the last line that begins a traceback
+    traceback: Option<(usize, u64)>,
+}
+
+impl Place {
+    fn count(&mut self, buffer: &[u8], to: usize) {
+        // occurrences in one line may come from right to left
+        if let Some(between) = buffer.get(self.counted..to) {
+            self.line = self.line.saturating_add(count_lines(between));
+            self.counted = to;
+        }
+    }
 }
 
 /// State of the pass.
@@ -87,51 +106,16 @@ impl Scanner {
     /// Looks at whole lines of `buffer`; gives the number of bytes that are done with.
     pub(super) fn chunk(&mut self, buffer: &[u8], is_last: bool) -> usize {
         let done = if is_last { buffer.len() } else { end_of_lines(buffer) };
-        let Some((automaton, patterns)) = AUTOMATON.as_ref() else { return done };
-        self.repeats.resize_with(automaton.patterns_len(), Vec::new);
-        self.looks.resize(automaton.patterns_len(), 0);
+        let (search, patterns) = &*SEARCH;
+        self.repeats.resize_with(search.len(), Vec::new);
+        self.looks.resize(search.len(), 0);
         let part = buffer.get(..done).unwrap_or_default();
-        let (mut counted, mut skip) = (0usize, 0usize);
-        let mut line = self.reading.lines;
-        let mut last_traceback = None;
-        for found in automaton.find_iter(part) {
-            if found.start() < skip {
-                continue;
-            }
-            let literal = found.pattern().as_usize();
-            let is_marker = literal >= *patterns;
-            if is_marker && self.is_sated(literal - patterns) {
-                continue;
-            }
-            if !is_marker && self.is_repeat(buffer, literal, found.start()) {
-                // the rest of the line says the same again
-                skip = next_line(buffer, found.end());
-                continue;
-            }
-            if !is_marker && self.is_worn(literal) {
-                skip = next_line(buffer, found.end());
-                continue;
-            }
-            let before = part.get(counted..found.start()).unwrap_or_default();
-            line = line.saturating_add(count_lines(before));
-            counted = found.start();
-            let (start, end) = line_around(buffer, found.start());
-            let number = line.saturating_add(1);
-            if is_marker {
-                let marker = MARKERS.get(literal - patterns).copied().unwrap_or_default();
-                if marker == TRACEBACK {
-                    // only the last one of a log is kept
-                    last_traceback = Some((end, number));
-                    continue;
-                }
-                self.marker(buffer, start, end, number, marker);
-            } else {
-                self.candidate(buffer, (start, end), (literal, found.start()), number);
-                skip = end;
-                self.frame(buffer.get(start..end).unwrap_or_default(), number);
-                self.note_error(buffer.get(start..end).unwrap_or_default(), number);
-            }
-        }
+        let mut place = Place { counted: 0, line: self.reading.lines, traceback: None };
+        search.each(part, |found| {
+            let marker = found.literal.checked_sub(*patterns).and_then(|m| MARKERS.get(m)).copied();
+            self.found(buffer, found, marker, &mut place)
+        });
+        let Place { counted, line, traceback: last_traceback } = place;
         if let Some((end, number)) = last_traceback {
             self.traceback(buffer, end, number);
         }
@@ -146,11 +130,46 @@ impl Scanner {
         done
     }
 
+    /// Looks at one occurrence; gives the place before which nothing more is wanted.
+    fn found(&mut self, buffer: &[u8], found: Found, marker: Option<&'static str>, place: &mut Place) -> usize {
+        let name_before = || {
+            let before = found.start.checked_sub(1).and_then(|at| buffer.get(at));
+            before.is_some_and(u8::is_ascii_alphanumeric)
+        };
+        match marker {
+            Some(TRACEBACK) => {}
+            // `ValueError: ` is an exception's name, which its traceback tells
+            Some("Error: ") if name_before() => return 0,
+            Some(marker) if self.is_sated(marker) || self.is_worn(found.literal) => return 0,
+            Some(_) => {}
+            // the rest of the line says the same again
+            None if self.is_repeat(buffer, found.literal, found.start) || self.is_worn(found.literal) => {
+                return next_line(buffer, found.end);
+            }
+            None => {}
+        }
+        place.count(buffer, found.start);
+        let (start, end) = line_around(buffer, found.start);
+        let number = place.line.saturating_add(1);
+        match marker {
+            // only the last one of a log is kept
+            Some(TRACEBACK) => place.traceback = Some((end, number)),
+            Some(marker) => self.marker(buffer, start, end, number, marker),
+            None => {
+                self.candidate(buffer, (start, end), (found.literal, found.start), number);
+                self.frame(buffer.get(start..end).unwrap_or_default(), number);
+                self.note_error(buffer.get(start..end).unwrap_or_default(), number);
+                return end;
+            }
+        }
+        0
+    }
+
     /// True when what a marker leads to is kept often enough.
-    fn is_sated(&self, marker: usize) -> bool {
-        match MARKERS.get(marker).copied().unwrap_or_default() {
+    fn is_sated(&self, marker: &str) -> bool {
+        match marker {
             "Error: " | "Exception in aoti_torch: " => self.reading.errors.len() >= limits::LOG_TEXTS,
-            ".wrapper.so" | ".so(+0x" | ".so[" | "cpp_fused_" => self.reading.frames.len() >= limits::LOG_TEXTS,
+            ".wrapper.so" | ".so(+0x" | "traps: " | "cpp_fused_" => self.reading.frames.len() >= limits::LOG_TEXTS,
             "data/aotinductor/" => self.reading.models.len() >= 16,
             "AOTIModelPackageLoader" => self.reading.uses_package_loader,
             "torch version: " | "PyTorch version: " | "torch==" => self.reading.torch.is_some(),

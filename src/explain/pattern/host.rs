@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Pattern] = &[
         id: "glibc",
         class: "C10",
         origin: Origin::System,
-        literals: &["' not found (required by", "GLIBC_", "GLIBCXX_", "CXXABI_", "GOMP_"],
+        literals: &["' not found (required by", "GLIBC_", "GLIBCXX_", "CXXABI_", "`GOMP_", "'GOMP_", " GOMP_"],
         regex: r"version [`']?(GLIBC|GLIBCXX|CXXABI|GOMP)_([\d.]+)'? not found",
         lookup: Lookup::SymbolVersion,
         sentence: "The library needs {1} {2} and this host has an older one.",
