@@ -9,7 +9,7 @@
 use aoti_inspect::container;
 use aoti_inspect::image::{Architecture, Format, Image};
 use aoti_inspect::interpret::{self, Options, Recovery};
-use aoti_inspect::model::{Constant, Dim, Expr, Interface, TensorSpec};
+use aoti_inspect::model::{Constant, Dim, Expr, Interface, KernelKind, Launch, TensorSpec};
 use aoti_inspect::source::{Region, open_file};
 use aoti_inspect::wrapper;
 use serde_json::Value;
@@ -262,6 +262,76 @@ fn compare_outputs(case: &Case, score: &mut Score) {
     }
 }
 
+/// A copy in which an exported function begins with other code.
+fn with_code(bytes: &[u8], export: &str, code: &[u8]) -> Vec<u8> {
+    let mut copy = bytes.to_vec();
+    let at = {
+        let image = Image::open(Region::whole(&copy)).unwrap();
+        let address = image.export(export).unwrap().address;
+        usize::try_from(image.file_offset(address).unwrap()).unwrap()
+    };
+    copy.get_mut(at..at + code.len()).unwrap().copy_from_slice(code);
+    copy
+}
+
+#[test]
+fn hostile_code_ends_in_a_clear_reason() {
+    const CREATE: &str = "AOTInductorModelContainerCreateWithDevice";
+    let bytes = std::fs::read(root().join("testdata/artifacts/2.15.0-cpu-mlp_dynamic.so")).unwrap();
+    let cases: &[(&str, &[u8], &str)] = &[
+        ("a loop", &[0xeb, 0xfe], "budget"),
+        ("a recursion", &[0xe8, 0xfb, 0xff, 0xff, 0xff], "nested deeper"),
+        // mov eax, 0x12345678; jmp rax
+        ("a wild jump", &[0xb8, 0x78, 0x56, 0x34, 0x12, 0xff, 0xe0], "where no code is"),
+        // xor eax, eax; jmp rax
+        ("a null call", &[0x31, 0xc0, 0xff, 0xe0], "null pointer"),
+        // mov byte [rip-7], 0x90; jmp to the start
+        ("code that writes itself", &[0xc6, 0x05, 0xf9, 0xff, 0xff, 0xff, 0x90, 0xeb, 0xf7], "written while it runs"),
+        // mov rcx, -1; rep movsb
+        ("a huge copy", &[0x48, 0xc7, 0xc1, 0xff, 0xff, 0xff, 0xff, 0xf3, 0xa4], "movsb"),
+        // mov ecx, 0x3fffff; repne scasb; jmp to the start
+        ("searches without end", &[0xb9, 0xff, 0xff, 0x3f, 0x00, 0xf2, 0xae, 0xeb, 0xf7], "budget"),
+        // mov [rdi], al; add rdi, 0x1000; jmp to the start
+        ("a page after the other", &[0x88, 0x07, 0x48, 0x81, 0xc7, 0x00, 0x10, 0x00, 0x00, 0xeb, 0xf5], "memory"),
+        // push rax; jmp to the start
+        ("a stack without end", &[0x50, 0xeb, 0xfd], "budget"),
+        ("no instruction", &[0x06], "not modelled"),
+    ];
+    for (what, code, reason) in cases {
+        let hostile = with_code(&bytes, CREATE, code);
+        let recovery = interpret(Region::whole(&hostile)).unwrap();
+        let stopped = recovery.stopped.clone().unwrap_or_default();
+        assert!(stopped.contains(reason), "{what}: {stopped}");
+        assert!(recovery.instructions <= recovery.budget, "{what}");
+        assert!(recovery.interface.unknown.iter().any(|u| u.reason.contains(reason)), "{what}");
+        assert_eq!(recovery.interface.device, None, "{what}");
+    }
+}
+
+/// Changed bytes in code and tables end in facts or reasons, never in a panic.
+#[test]
+fn damaged_code_never_panics() {
+    let bytes = std::fs::read(root().join("testdata/artifacts/2.15.0-cpu-mlp_dynamic.so")).unwrap();
+    let mut seed = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % below as u64).unwrap()
+    };
+    for _ in 0..150 {
+        let mut copy = bytes.clone();
+        for _ in 0..=next(40) {
+            let at = next(copy.len());
+            *copy.get_mut(at).unwrap() = u8::try_from(next(256)).unwrap();
+        }
+        if let Ok(image) = Image::open(Region::whole(&copy)) {
+            let Ok(recovery) = interpret::recover(&image, Options::default()) else { continue };
+            assert!(recovery.instructions <= recovery.budget);
+        }
+    }
+}
+
 /// A copy as `strip` leaves it: no section table, and so no symbols but the dynamic ones.
 fn without_sections(bytes: &[u8]) -> Vec<u8> {
     let mut copy = bytes.to_vec();
@@ -309,6 +379,53 @@ fn the_parser_of_device_strings_can_be_interpreted_as_well() {
     assert!(count > 0);
 }
 
+/// Example sizes behind the symbols of a witness.
+fn examples(interface: &Interface, answer: &Value) -> HashMap<String, i64> {
+    let mut symbols = HashMap::new();
+    for (input, wanted) in interface.inputs.iter().zip(answer["inputs"].as_array().into_iter().flatten()) {
+        for (dim, size) in input.shape.iter().flatten().zip(wanted["shape"].as_array().into_iter().flatten()) {
+            if let Some(Dim::Symbol { symbol, .. }) = dim {
+                symbols.insert(symbol.clone(), example(size));
+            }
+        }
+    }
+    symbols
+}
+
+fn compare_kernels(case: &Case, source: &Interface, score: &mut Score) {
+    let found = &case.recovery.interface;
+    if release(&case.answer) < 6 && case.recovery.stopped.is_some() {
+        return; // C++ tensors are followed as far as that stays small
+    }
+    let (a, b) = (examples(found, &case.answer), examples(source, &case.answer));
+    for wanted in source.kernels.iter().filter(|k| !k.launches.is_empty() && k.kind != KernelKind::Extern) {
+        let mut lines = Vec::new();
+        let at = |what: &str| format!("kernel {}.{what}", wanted.name);
+        let Some(kernel) = found.kernels.iter().find(|k| k.name == wanted.name) else {
+            score.fact("kernels", vec![at("is missing")], &case.name);
+            continue;
+        };
+        if wanted.kind == KernelKind::Triton {
+            differ(&mut lines, &at("file"), &text(kernel.file.as_ref()), &text(wanted.file.as_ref()));
+            differ(&mut lines, &at("warps"), &text(kernel.num_warps.as_ref()), &text(wanted.num_warps.as_ref()));
+            differ(&mut lines, &at("shared"), &text(kernel.shared_bytes.as_ref()), &text(wanted.shared_bytes.as_ref()));
+            for (n, launch) in wanted.launches.iter().enumerate() {
+                let grid = |launch: Option<&Launch>, symbols: &HashMap<String, i64>| -> Vec<Option<i64>> {
+                    let value = |s: &str| symbols.get(s).copied();
+                    launch.map_or(Vec::new(), |l| {
+                        l.grid.iter().map(|side| side.as_ref().and_then(|e| e.eval(&value))).collect()
+                    })
+                };
+                let (mine, theirs) = (grid(kernel.launches.get(n), &a), grid(Some(launch), &b));
+                if theirs.iter().all(Option::is_some) {
+                    differ(&mut lines, &at("grid"), &format!("{mine:?}"), &format!("{theirs:?}"));
+                }
+            }
+        }
+        score.fact("kernels", lines, &case.name);
+    }
+}
+
 #[test]
 fn code_says_what_was_compiled() {
     let mut groups: BTreeMap<String, Score> = BTreeMap::new();
@@ -337,6 +454,7 @@ fn code_says_what_was_compiled() {
             score.fact("counts", lines, &case.name);
             compare_inputs(&case, source, score);
             compare_constants(&case, source, score);
+            compare_kernels(&case, source, score);
         }
         compare_outputs(&case, score);
     }

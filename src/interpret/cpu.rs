@@ -38,14 +38,17 @@ pub struct Bus<'a> {
 
 impl Bus<'_> {
     /// Reads `len` bytes (at most 8) with their shadow.
+    #[inline]
     pub fn load(&mut self, address: u64, len: usize) -> Value {
         self.memory.load(&mut self.expressions, address, len)
     }
     /// Writes `len` bytes (at most 8) with their shadow.
+    #[inline]
     pub fn store(&mut self, address: u64, len: usize, value: Value) {
         self.memory.store(address, len, value);
     }
     /// Pops the frame that a return to this address ends, and those that were left without a return.
+    #[inline]
     pub fn leave(&mut self, return_to: u64, stack_pointer: u64) {
         while self.frames.last().is_some_and(|frame| frame.stack_pointer < stack_pointer) {
             self.frames.pop();

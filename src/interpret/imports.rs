@@ -22,7 +22,7 @@ use super::machine::{Answer, Exit, Handler, Machine};
 use super::memory::AddressMap;
 use super::tensors::TensorId;
 use super::value::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub use cuda::{GpuFunction, ModuleSource};
@@ -53,7 +53,7 @@ const TABLES: &[&[Row]] = &[
 const PREFIXES: &[&[Row]] = &[libstdcxx::PREFIXES, tensor_impl::PREFIXES, shims::PREFIXES];
 
 fn find(name: &str) -> Option<Handler> {
-    static INDEX: OnceLock<HashMap<&'static str, Handler>> = OnceLock::new();
+    static INDEX: OnceLock<AddressMap<&'static str, Handler>> = OnceLock::new();
     let index = INDEX.get_or_init(|| TABLES.iter().flat_map(|t| t.iter().copied()).collect());
     index
         .get(name)
@@ -61,59 +61,66 @@ fn find(name: &str) -> Option<Handler> {
         .or_else(|| PREFIXES.iter().flat_map(|t| t.iter()).find(|row| name.starts_with(row.0)).map(|row| row.1))
 }
 
+/// The handler for a function that a library defines itself, although the C++ library has it: members of
+/// `std::string`, whose layout is known, and hashing. Answering them saves most of the instructions of messages.
+pub fn shortcut(name: &str) -> Option<Handler> {
+    const SHORTCUTS: &[&str] = &["_ZNSt7__cxx1112basic_string", "_ZNKSt7__cxx1112basic_string", "_ZSt11_Hash_bytes"];
+    if SHORTCUTS.iter().any(|prefix| name.starts_with(prefix)) { find(name) } else { None }
+}
+
 /// The imports of a library, each with an address of its own.
 #[derive(Default)]
-pub struct Imports {
-    names: Vec<String>,
+pub struct Imports<'a> {
+    names: Vec<&'a str>,
     handlers: Vec<Option<Handler>>,
-    index: HashMap<String, u32>,
+    index: AddressMap<&'a str, u32>,
     /// imports that were called and that no table has, with the number of calls
     pub unknown: BTreeMap<String, u64>,
 }
 
-impl Imports {
+impl<'a> Imports<'a> {
     /// Address that stands for an import; the same name has the same address.
-    pub fn address_of(&mut self, name: &str) -> u64 {
+    pub fn address_of(&mut self, name: &'a str) -> u64 {
         let number = match self.index.get(name) {
             Some(number) => *number,
             None => {
                 let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-                self.names.push(name.to_owned());
+                self.names.push(name);
                 self.handlers.push(None);
-                self.index.insert(name.to_owned(), number);
+                self.index.insert(name, number);
                 number
             }
         };
         layout::IMPORTS.start + u64::from(number) * layout::IMPORT_BYTES
     }
     /// The import that starts at an address.
-    pub fn name_at(&self, address: u64) -> Option<&str> {
+    pub fn name_at(&self, address: u64) -> Option<&'a str> {
         let distance = address.checked_sub(layout::IMPORTS.start)?;
         if distance % layout::IMPORT_BYTES != 0 {
             return None;
         }
-        self.names.get(usize::try_from(distance / layout::IMPORT_BYTES).ok()?).map(String::as_str)
+        self.names.get(usize::try_from(distance / layout::IMPORT_BYTES).ok()?).copied()
     }
     /// True when the library imports a name.
     pub fn contains(&self, name: &str) -> bool {
         self.index.contains_key(name)
     }
     /// All names.
-    pub fn names(&self) -> &[String] {
+    pub fn names(&self) -> &[&'a str] {
         &self.names
     }
     /// The handler of the import at an address.
     pub fn handler(&mut self, address: u64) -> Handler {
         let number = usize::try_from(address.wrapping_sub(layout::IMPORTS.start) / layout::IMPORT_BYTES).unwrap_or(0);
         let Some(slot) = self.handlers.get_mut(number) else { return unknown };
-        let name = self.names.get(number).map_or("", String::as_str);
+        let name = self.names.get(number).copied().unwrap_or_default();
         *slot.get_or_insert_with(|| find(name).unwrap_or(unknown))
     }
 }
 
 /// Answers what no table has.
 fn unknown(machine: &mut Machine<'_>) -> Answer {
-    let name = machine.import.clone();
+    let name = machine.import_name().to_owned();
     *machine.imports.unknown.entry(name).or_insert(0) += 1;
     Ok(Value::ZERO)
 }
@@ -130,7 +137,7 @@ fn first_argument(machine: &mut Machine<'_>) -> Answer {
 
 /// The library gives up.
 fn throw(machine: &mut Machine<'_>) -> Answer {
-    Err(Exit::Throw(machine.import.clone()))
+    Err(Exit::Throw(machine.import_name().to_owned()))
 }
 
 /// A copy of weights or other bytes that was not carried out, only noted.
@@ -205,7 +212,7 @@ impl Machine<'_> {
             return self.charge(16);
         }
         self.charge(len)?;
-        self.bus.memory.copy(to, from, usize::try_from(len).unwrap_or(0));
+        self.bus.memory.copy(&mut self.bus.expressions, to, from, usize::try_from(len).unwrap_or(0));
         Ok(())
     }
 }

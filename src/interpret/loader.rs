@@ -8,6 +8,8 @@ use super::memory::Mapping;
 use crate::error::{Error, Result};
 use crate::image::{Architecture, Format, Image, Relocation, RelocationKind, SymbolKind};
 
+/// Beginning of the names of CPU kernels (torch/_inductor/codegen/cpp.py).
+const KERNEL: &str = "cpp_";
 /// Imports that are left null: the code asks whether they are there.
 const ABSENT: &[&str] =
     &["__gmon_start__", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__cxa_finalize"];
@@ -17,7 +19,7 @@ const ABSENT: &[&str] =
 /// # Errors
 /// Those of the tables that the loader needs, relocations and exported symbols, and
 /// [`crate::error::ErrorKind::Limit`] for a library that claims more address space than there is.
-pub fn load<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
+pub fn load<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<()> {
     map_segments(machine, image)?;
     name_symbols(machine, image)?;
     let thread_local = image.thread_local();
@@ -86,7 +88,7 @@ fn static_block_offset(architecture: Architecture, size: u64, alignment: u64) ->
     }
 }
 
-fn map_segments<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> {
+fn map_segments<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<()> {
     let mut end = layout::IMAGE;
     for segment in image.segments() {
         let last = segment.address.checked_add(segment.memory_size).filter(|last| *last < layout::IMAGE_BYTES);
@@ -112,17 +114,31 @@ fn map_segments<'a>(machine: &mut Machine<'a>, image: &Image<'a>) -> Result<()> 
     Ok(())
 }
 
-fn name_symbols(machine: &mut Machine<'_>, image: &Image<'_>) -> Result<()> {
+fn name_symbols<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<()> {
     let exports = image.exports()?;
+    machine.loaded.exports.reserve(exports.len());
     for symbol in exports.iter().filter(|s| !s.is_absolute) {
-        machine.loaded.exports.insert(symbol.name.as_ref().to_owned(), bias(symbol.address));
-    }
-    // the table for debuggers is only good for names; a library without it works as well
-    for symbol in image.symbols().unwrap_or_default().iter().chain(exports) {
-        if matches!(symbol.kind, SymbolKind::Function | SymbolKind::IndirectFunction) {
-            machine.loaded.functions.insert(bias(symbol.address), symbol.name.as_ref().to_owned());
+        let (name, address) = (symbol.name.as_ref(), bias(symbol.address));
+        machine.loaded.exports.insert(name, address);
+        if name.starts_with(KERNEL) {
+            machine.loaded.kernels.insert(address, name);
+        } else if let Some(handler) = imports::shortcut(name) {
+            machine.hook(address, handler);
         }
     }
+    // ELF exports every kernel; elsewhere the table for debuggers may be the only one to name them
+    if image.format() != Format::Elf {
+        for symbol in image.symbols().unwrap_or_default().iter().filter(|s| s.name.starts_with(KERNEL)) {
+            machine.loaded.kernels.insert(bias(symbol.address), symbol.name.as_ref());
+        }
+    }
+    machine.loaded.symbols = Some(Box::new(move || {
+        let functions = image.symbols().unwrap_or_default().iter().chain(exports);
+        functions
+            .filter(|s| matches!(s.kind, SymbolKind::Function | SymbolKind::IndirectFunction))
+            .map(|s| (bias(s.address), s.name.as_ref()))
+            .collect()
+    }));
     let at = |name: &str| machine.loaded.exports.get(name).copied();
     if let (Some(start), Some(end)) = (at("_binary_constants_bin_start"), at("_binary_constants_bin_end")) {
         machine.loaded.weights = start..end.max(start);
@@ -130,9 +146,9 @@ fn name_symbols(machine: &mut Machine<'_>, image: &Image<'_>) -> Result<()> {
     Ok(())
 }
 
-fn relocate(machine: &mut Machine<'_>, relocation: &Relocation<'_>, static_block: u64) {
+fn relocate<'a>(machine: &mut Machine<'a>, relocation: &'a Relocation<'_>, static_block: u64) {
     let addend = relocation.addend as u64;
-    let symbol = |machine: &mut Machine<'_>| match &relocation.target {
+    let symbol = |machine: &mut Machine<'a>| match &relocation.target {
         Some(target) => match target.address {
             Some(address) => bias(address),
             None if target.is_weak && ABSENT.contains(&target.name) => 0,

@@ -10,6 +10,7 @@ use super::trace::Recorder;
 use super::value::{Expressions, Value};
 use crate::image::{Architecture, Format};
 use crate::limits;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -77,23 +78,33 @@ pub type Handler = fn(&mut Machine<'_>) -> Answer;
 
 /// What is known about the loaded library.
 #[derive(Default)]
-pub struct Loaded {
+pub struct Loaded<'a> {
     /// addresses in the machine that the library fills
     pub range: std::ops::Range<u64>,
     /// exported functions and variables, by name
-    pub exports: BTreeMap<String, u64>,
-    /// functions by address, for reports
-    pub functions: BTreeMap<u64, String>,
+    pub exports: AddressMap<&'a str, u64>,
+    /// functions named `cpp_…`: kernels
+    pub kernels: AddressMap<u64, &'a str>,
+    /// reads the tables that functions are named by, when something has to be named
+    pub symbols: Option<Box<dyn Fn() -> BTreeMap<u64, &'a str> + 'a>>,
+    functions: OnceCell<BTreeMap<u64, &'a str>>,
     /// `_binary_constants_bin_start` to its end
     pub weights: std::ops::Range<u64>,
     /// initialisers, in order
     pub initializers: Vec<u64>,
-    /// what they are called with
+    /// what the initialisers are called with
     pub initializer_arguments: [u64; 3],
     /// bytes of executable segments
     pub executable_bytes: u64,
     /// bytes of the file
     pub file_bytes: u64,
+}
+
+impl<'a> Loaded<'a> {
+    /// Functions by address, for reports.
+    pub fn functions(&self) -> &BTreeMap<u64, &'a str> {
+        self.functions.get_or_init(|| self.symbols.as_ref().map(|read| read()).unwrap_or_default())
+    }
 }
 
 /// The heap: blocks are never used twice.
@@ -111,11 +122,11 @@ pub struct Machine<'a> {
     /// memory, expressions, frames, budget
     pub bus: Bus<'a>,
     /// the library
-    pub loaded: Loaded,
+    pub loaded: Loaded<'a>,
     /// bytes of the library's file, for code that maps itself
     pub file: crate::source::Region<'a>,
     /// imports and their handlers
-    pub imports: Imports,
+    pub imports: Imports<'a>,
     /// heap
     pub heap: Heap,
     /// fake tensors
@@ -126,8 +137,8 @@ pub struct Machine<'a> {
     pub recorder: Recorder,
     /// functions of the library that are answered by a handler
     pub hooked: AddressMap<u64, Handler>,
-    /// name of the import that is being answered
-    pub import: String,
+    /// address of the import or hooked function that is being answered
+    import: u64,
     /// texts written to streams and exceptions since the last check
     pub messages: Vec<String>,
     /// texts in the heap, made once
@@ -175,7 +186,7 @@ impl<'a> Machine<'a> {
             explorer: Explorer::default(),
             recorder: Recorder::default(),
             hooked: AddressMap::default(),
-            import: String::new(),
+            import: 0,
             messages: Vec::new(),
             literals: BTreeMap::new(),
             skips_kernels: false,
@@ -223,6 +234,10 @@ impl<'a> Machine<'a> {
         let before = self.cpu.arguments_before_declared();
         self.arg(n.saturating_add(before))
     }
+    /// Name of the import that is being answered; empty for a function of the library.
+    pub fn import_name(&self) -> &'a str {
+        self.imports.name_at(self.import).unwrap_or_default()
+    }
     /// Reads a word.
     pub fn word(&mut self, address: u64) -> u64 {
         self.bus.load(address, 8).bits
@@ -263,7 +278,9 @@ impl<'a> Machine<'a> {
             return *address;
         }
         let address = self.allocate(text.len() as u64 + 1);
+        let paused = self.bus.memory.pause_log();
         self.bus.memory.write_bytes(address, text.as_bytes());
+        self.bus.memory.resume_log(paused);
         self.literals.insert(text.to_owned(), address);
         address
     }
@@ -277,8 +294,8 @@ impl<'a> Machine<'a> {
     }
     /// A function's name for people.
     pub fn function_name(&self, address: u64) -> String {
-        match self.loaded.functions.range(..=address).next_back() {
-            Some((start, name)) if *start == address => name.clone(),
+        match self.loaded.functions().range(..=address).next_back() {
+            Some((start, name)) if *start == address => (*name).to_owned(),
             Some((start, name)) if address - start < 0x1_0000 => format!("{name}+{:#x}", address - start),
             _ => format!("{:#x}", self.file_address(address)),
         }
@@ -339,18 +356,11 @@ impl<'a> Machine<'a> {
 
     /// The program counter has left the library's code: an import, a hooked function, or nothing.
     fn outside(&mut self, pc: u64) -> Result<(), Exit> {
+        self.import = pc;
         let handler = match self.hooked.get(&pc).copied() {
-            Some(handler) => {
-                self.import = self.function_name(pc);
-                handler
-            }
-            None => {
-                let Some(name) = self.imports.name_at(pc) else {
-                    return Err(Exit::Stop(Stop::NotCode(pc)));
-                };
-                self.import = name.to_owned();
-                self.imports.handler(pc)
-            }
+            Some(handler) => handler,
+            None if self.imports.name_at(pc).is_some() => self.imports.handler(pc),
+            None => return Err(Exit::Stop(Stop::NotCode(pc))),
         };
         self.bus.remaining = self.bus.remaining.saturating_sub(8);
         let result = handler(self)?;
@@ -385,7 +395,7 @@ impl<'a> Machine<'a> {
     }
 
     fn is_named_kernel(&mut self, target: u64) -> bool {
-        let named = |m: &Self, at: u64| m.loaded.functions.get(&at).is_some_and(|name| name.starts_with("cpp_"));
+        let named = |m: &Self, at: u64| m.loaded.kernels.contains_key(&at);
         if named(self, target) {
             return true;
         }
@@ -431,7 +441,10 @@ impl<'a> Machine<'a> {
             && self.bus.frames.len() > 1
             && let Some(frame) = self.bus.frames.pop()
         {
-            self.recorder.skip(self.loaded.functions.get(&frame.target).cloned(), self.file_address(frame.target));
+            self.recorder.skip(
+                self.loaded.functions().get(&frame.target).map(|name| (*name).to_owned()),
+                self.file_address(frame.target),
+            );
             self.cpu.abandon(&frame);
             self.cpu.set_result(Value::ZERO);
             return Ok(());
@@ -459,7 +472,10 @@ impl<'a> Machine<'a> {
             Some(to) if self.is_in_image(to) => to,
             _ => target,
         };
-        let name = self.function_name(target);
+        let name = match self.loaded.kernels.get(&target) {
+            Some(name) => (*name).to_owned(),
+            None => self.function_name(target),
+        };
         let arguments = (0..self.cpu.register_arguments()).map(|n| self.argument(n)).collect();
         let address = self.file_address(target);
         self.recorder.add(super::trace::Record::Kernel { name, address, arguments });

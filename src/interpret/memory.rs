@@ -2,7 +2,9 @@
 //!
 //! A page that is only read is a view of the file. Reads of what was never mapped give zeros.
 
-use super::value::{Expressions, Shadow, Value};
+use super::layout;
+use super::tensors;
+use super::value::{Expressions, Origin, Shadow, Value};
 use crate::limits;
 use crate::source::Region;
 use std::collections::HashMap;
@@ -19,14 +21,19 @@ const RECENT: usize = 64;
 pub struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
+    #[inline]
     fn finish(&self) -> u64 {
         self.0
     }
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            self.write_u64(<[u8; 8]>::try_from(chunk).map_or(0, u64::from_le_bytes));
         }
+        let rest = chunks.remainder().iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
+        self.write_u64(rest << 8 | chunks.remainder().len() as u64);
     }
+    #[inline]
     fn write_u64(&mut self, n: u64) {
         self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 ^= self.0 >> 29;
@@ -73,17 +80,24 @@ struct Page<'a> {
     bytes: Bytes<'a>,
     /// one bit for each eight bytes that a shadow touches
     shadowed: [u64; 8],
+    /// some bit of `shadowed` was ever set
+    has_shadows: bool,
     is_code: bool,
 }
 
 impl Page<'_> {
+    #[inline]
     fn bytes(&self) -> &[u8; PAGE] {
         match &self.bytes {
             Bytes::View(bytes) => bytes,
             Bytes::Own(bytes) => bytes,
         }
     }
+    #[inline]
     fn is_shadowed(&self, offset: usize, len: usize) -> bool {
+        if !self.has_shadows {
+            return false;
+        }
         let (first, last) = (offset / 8, (offset + len.max(1) - 1) / 8);
         (first..=last).any(|granule| self.shadowed.get(granule / 64).is_some_and(|w| w >> (granule % 64) & 1 != 0))
     }
@@ -161,7 +175,7 @@ impl<'a> Memory<'a> {
             if own.is_none()
                 && let Ok(view) = <&[u8; PAGE]>::try_from(bytes)
             {
-                return Page { bytes: Bytes::View(view), shadowed: [0; 8], is_code };
+                return Page { bytes: Bytes::View(view), shadowed: [0; 8], has_shadows: false, is_code };
             }
             let page = own.get_or_insert_with(|| Box::new([0; PAGE]));
             let at = usize::try_from(low - start).unwrap_or(0);
@@ -170,17 +184,20 @@ impl<'a> Memory<'a> {
             }
         }
         let bytes = own.map_or(Bytes::View(&ZEROS), Bytes::Own);
-        Page { bytes, shadowed: [0; 8], is_code }
+        Page { bytes, shadowed: [0; 8], has_shadows: false, is_code }
     }
 
+    #[inline]
     fn page_index(&mut self, address: u64) -> usize {
         let number = address / PAGE as u64;
-        let slot = usize::try_from(number).unwrap_or(0) % RECENT;
-        if let Some((n, index)) = self.recent.get(slot)
-            && *n == number
-        {
-            return *index as usize;
+        match self.recent.get(number as usize % RECENT) {
+            Some((n, index)) if *n == number => *index as usize,
+            _ => self.find_page(number),
         }
+    }
+
+    #[cold]
+    fn find_page(&mut self, number: u64) -> usize {
         let index = match self.index.get(&number) {
             Some(index) => *index,
             None => {
@@ -195,17 +212,19 @@ impl<'a> Memory<'a> {
                 index
             }
         };
-        if let Some(entry) = self.recent.get_mut(slot) {
+        if let Some(entry) = self.recent.get_mut(number as usize % RECENT) {
             *entry = (number, index);
         }
         index as usize
     }
 
+    #[inline]
     fn page(&mut self, address: u64) -> Option<&Page<'a>> {
         let index = self.page_index(address);
         self.pages.get(index)
     }
 
+    #[inline]
     fn page_to_write(&mut self, address: u64) -> Option<&mut Page<'a>> {
         let index = self.page_index(address);
         let page = self.pages.get_mut(index)?;
@@ -220,6 +239,7 @@ impl<'a> Memory<'a> {
     }
 
     /// `len` bytes (at most 8) as a little-endian number, without looking at shadows.
+    #[inline]
     pub fn read(&mut self, address: u64, len: usize) -> u64 {
         let offset = (address & OFFSET) as usize;
         let mut word = [0u8; 8];
@@ -250,18 +270,38 @@ impl<'a> Memory<'a> {
     }
 
     /// The value of `len` bytes (at most 8): where a shadow covers them, its value under the current assignment.
+    #[inline]
     pub fn load(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Value {
         let offset = (address & OFFSET) as usize;
-        let is_shadowed = self.page(address).is_some_and(|p| p.is_shadowed(offset, len.min(PAGE - offset)));
-        if is_shadowed
-            && let Some((_, shadow)) = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len)
-        {
-            return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
+        let index = self.page_index(address);
+        let Some(page) = self.pages.get(index) else { return Value::ZERO };
+        if page.is_shadowed(offset, len.min(PAGE - offset)) {
+            let known = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len).map(|s| s.1);
+            if let Some(shadow) = known.or_else(|| self.promised(expressions, address)) {
+                return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
+            }
         }
-        Value::new(self.read(address, len))
+        let Some(page) = self.pages.get(index) else { return Value::ZERO };
+        match page.bytes().get(offset..offset + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
+            Some(word) => Value::new(u64::from_le_bytes(word) & mask(len)),
+            None => Value::new(self.read(address, len)),
+        }
+    }
+
+    /// Makes the words from an address on symbols when they are read: sizes and strides of a tensor of unknown rank.
+    pub fn promise(&mut self, address: u64, words: usize) {
+        for word in 0..words as u64 {
+            self.mark(address.wrapping_add(8 * word), 8);
+        }
+    }
+    fn promised(&mut self, expressions: &mut Expressions, address: u64) -> Option<Shadow> {
+        let (slot, property) = tensors::promised_word(address)?;
+        let owner = u32::try_from(self.read(slot, 8)).ok()?.checked_sub(1)?;
+        Some(expressions.symbol(Origin::Tensor(owner, property), tensors::first_guess(property, 0)))
     }
 
     /// Writes the low `len` bytes (at most 8) of a value and its shadow.
+    #[inline]
     pub fn store(&mut self, address: u64, len: usize, value: Value) {
         self.write(address, len, value.bits);
         if let Some(shadow) = value.shadow {
@@ -270,26 +310,24 @@ impl<'a> Memory<'a> {
     }
 
     /// Writes the low `len` bytes (at most 8) of a number; shadows there go.
+    #[inline]
     pub fn write(&mut self, address: u64, len: usize, bits: u64) {
         let offset = (address & OFFSET) as usize;
-        let word = bits.to_le_bytes();
-        let new = word.get(..len).unwrap_or_default();
-        if offset + len > PAGE {
-            self.write_bytes(address, new);
+        if offset + 8 > PAGE {
+            self.write_bytes(address, bits.to_le_bytes().get(..len).unwrap_or_default());
             return;
         }
         let is_logging = self.is_logging;
         let Some(page) = self.page_to_write(address) else { return };
         let is_shadowed = page.is_shadowed(offset, len);
         let Bytes::Own(bytes) = &mut page.bytes else { return };
-        let Some(place) = bytes.get_mut(offset..offset + len) else { return };
-        let mut old = [0u8; 8];
-        if let Some(part) = old.get_mut(..len) {
-            part.copy_from_slice(place);
-        }
-        place.copy_from_slice(new);
+        let Some(place) = bytes.get_mut(offset..offset + 8) else { return };
+        // whole words, because copies of a fixed size need no call
+        let old = <[u8; 8]>::try_from(&*place).map_or(0, u64::from_le_bytes);
+        let changed = mask(len);
+        place.copy_from_slice(&(old & !changed | bits & changed).to_le_bytes());
         if is_logging {
-            self.log.push(Undo::Word { address, len: len as u8, old: u64::from_le_bytes(old) });
+            self.log.push(Undo::Word { address, len: len as u8, old });
             self.is_full |= self.log.len() > limits::UNDO_ENTRIES;
         }
         if is_shadowed {
@@ -334,7 +372,9 @@ impl<'a> Memory<'a> {
         for byte in [address, address.wrapping_add(len as u64).wrapping_sub(1)] {
             let granule = (byte & OFFSET) as usize / 8;
             let index = self.page_index(byte);
-            if let Some(word) = self.pages.get_mut(index).and_then(|p| p.shadowed.get_mut(granule / 64)) {
+            let Some(page) = self.pages.get_mut(index) else { continue };
+            page.has_shadows = true;
+            if let Some(word) = page.shadowed.get_mut(granule / 64) {
                 *word |= 1 << (granule % 64);
             }
         }
@@ -383,7 +423,13 @@ impl<'a> Memory<'a> {
     }
 
     /// Copies bytes with the shadows that lie fully inside.
-    pub fn copy(&mut self, to: u64, from: u64, len: usize) {
+    pub fn copy(&mut self, expressions: &mut Expressions, to: u64, from: u64, len: usize) {
+        if layout::TENSORS.contains(&from) {
+            for word in 0..(len / 8).min(64) as u64 {
+                let value = self.load(expressions, from.wrapping_add(8 * word), 8);
+                self.store_for_good(from.wrapping_add(8 * word), 8, value);
+            }
+        }
         let mut buffer = vec![0; len];
         self.read_bytes(from, &mut buffer);
         let mut moved = Vec::new();
@@ -454,8 +500,16 @@ impl<'a> Memory<'a> {
     }
     /// Writes a value that stays when other writes are undone: what a tensor is does not change.
     pub fn store_for_good(&mut self, address: u64, len: usize, value: Value) {
-        let was_logging = std::mem::replace(&mut self.is_logging, false);
+        let paused = self.pause_log();
         self.store(address, len, value);
+        self.resume_log(paused);
+    }
+    /// Writes from here on stay, until [`Memory::resume_log`]: for what is made once and kept by its address.
+    pub fn pause_log(&mut self) -> bool {
+        std::mem::replace(&mut self.is_logging, false)
+    }
+    /// Goes on as before [`Memory::pause_log`].
+    pub fn resume_log(&mut self, was_logging: bool) {
         self.is_logging = was_logging;
     }
     /// A point to return to.
@@ -505,13 +559,13 @@ impl Default for Memory<'_> {
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
 /// The low `len` bytes.
+#[inline]
 pub const fn mask(len: usize) -> u64 {
     if len >= 8 { u64::MAX } else { (1u64 << (8 * len)) - 1 }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::value::Origin;
     use super::*;
 
     #[test]
@@ -549,7 +603,7 @@ mod tests {
         let mut memory = Memory::new();
         let size = expressions.symbol(Origin::FileSize, 13);
         memory.store(0x2008, 8, Value { bits: 13, shadow: Some(size) });
-        memory.copy(0x9ff8, 0x2000, 24);
+        memory.copy(&mut expressions, 0x9ff8, 0x2000, 24);
         assert_eq!(memory.load(&mut expressions, 0xa000, 8).shadow, Some(size));
     }
 }

@@ -16,6 +16,9 @@ use crate::model::{ConstantKind, DType, DeviceKind};
 /// Prefix of the container's functions.
 const CONTAINER: &str = "AOTInductorModelContainer";
 
+/// `parse_device_str`, whatever strings it takes (aoti_runtime/model_base.h, 2.3+).
+const DEVICE_PARSER: &str = "_ZN5torch12aot_inductor16parse_device_strE";
+
 /// One constant, as the getters tell it.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
@@ -79,7 +82,7 @@ pub struct Visit<'a> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for a machine without a processor here, and the loader's.
-pub fn create<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Visit<'a>> {
+pub fn create<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Visit<'a>> {
     let machine = load(image, hooks_device_parser)?;
     let devices = likely_devices(&machine);
     let mut visit = Visit {
@@ -130,7 +133,7 @@ pub fn create<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Visit<
     Ok(visit)
 }
 
-fn load<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Machine<'a>> {
+fn load<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Machine<'a>> {
     let Some(cpu) = processor_for(image.architecture(), image.format()) else {
         let what = format!("code for {} is not interpreted", image.architecture());
         return Err(Error::new(ErrorKind::Unsupported, what));
@@ -139,7 +142,7 @@ fn load<'a>(image: &Image<'a>, hooks_device_parser: bool) -> Result<Machine<'a>>
     let mut machine = Machine::new(cpu, image.region());
     loader::load(&mut machine, image)?;
     if hooks_device_parser {
-        let parser = machine.loaded.exports.iter().find(|(name, _)| name.contains("16parse_device_strE"));
+        let parser = machine.loaded.exports.iter().find(|(name, _)| name.starts_with(DEVICE_PARSER));
         if let Some(address) = parser.map(|(_, address)| *address) {
             machine.hook(address, parse_device_string);
         }

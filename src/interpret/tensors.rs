@@ -67,12 +67,14 @@ pub struct Tensors {
     pub device: i32,
 }
 
-/// Bytes for each handle; sizes and strides lie behind it.
+/// Bytes for each handle; what lies behind it in them.
 const SLOT: u64 = 1024;
+/// Number of the tensor whose symbols stand for unknown sizes and strides, plus one.
+const OWNER: u64 = 0x80;
 const SIZES: u64 = 0x100;
 const STRIDES: u64 = 0x280;
-/// Dims of a tensor of unknown rank that can be asked for.
-const DIMS: u8 = 16;
+/// Dims that an array has room for. torch allows 64, Inductor's own limit is far below.
+const DIMS: usize = 48;
 /// Address space of each tensor's data.
 const DATA: u64 = 1 << 24;
 
@@ -119,8 +121,24 @@ impl Tensors {
     }
 }
 
+/// For an address in a tensor's array of sizes or strides: where the number of its owner stands, and which property
+/// it is.
+pub fn promised_word(address: u64) -> Option<(u64, Property)> {
+    let distance = address.checked_sub(layout::TENSORS.start).filter(|_| layout::TENSORS.contains(&address))?;
+    let (slot, offset) = (address - distance % SLOT, distance % SLOT);
+    let dim = |start: u64| {
+        let bytes = offset.checked_sub(start).filter(|bytes| bytes % 8 == 0)?;
+        u8::try_from(bytes / 8).ok().filter(|dim| usize::from(*dim) < DIMS)
+    };
+    let property = match dim(STRIDES) {
+        Some(dim) => Property::Stride(dim),
+        None => dim(SIZES).map(Property::Size)?,
+    };
+    Some((slot + OWNER, property))
+}
+
 /// Initial values of symbols. Sizes are distinct, above any usual lower bound, and no powers of two.
-fn first_guess(property: Property, device: i32) -> i64 {
+pub fn first_guess(property: Property, device: i32) -> i64 {
     match property {
         Property::Size(dim) => 13 + 2 * i64::from(dim),
         Property::Stride(_) => 3,
@@ -230,7 +248,7 @@ impl Machine<'_> {
         if self.tensors.get(id).is_some_and(|t| !t.sizes_ready) {
             self.with_tensor(id, |t| t.sizes_ready = true);
             let known = self.tensors.get(id).and_then(|t| t.sizes.clone());
-            self.fill_array(id, address, known, Property::Size);
+            self.fill_array(id, address, known);
         }
         address
     }
@@ -240,21 +258,28 @@ impl Machine<'_> {
         if self.tensors.get(id).is_some_and(|t| !t.strides_ready) {
             self.with_tensor(id, |t| t.strides_ready = true);
             let known = self.tensors.get(id).and_then(|t| t.strides.clone());
-            self.fill_array(id, address, known, Property::Stride);
+            self.fill_array(id, address, known);
         }
         address
     }
-    fn fill_array(&mut self, id: TensorId, address: u64, known: Option<Vec<Value>>, property: fn(u8) -> Property) {
-        let values = match known {
-            Some(values) => values,
-            None => (0..DIMS).map(|dim| self.property(id, property(dim))).collect(),
-        };
-        for (dim, value) in values.into_iter().take(48).enumerate() {
-            self.bus.memory.store_for_good(address + 8 * dim as u64, 8, value);
+    fn fill_array(&mut self, id: TensorId, address: u64, known: Option<Vec<Value>>) {
+        match known {
+            Some(values) => {
+                for (dim, value) in values.into_iter().take(DIMS).enumerate() {
+                    self.bus.memory.store_for_good(address + 8 * dim as u64, 8, value);
+                }
+            }
+            // each becomes a symbol when it is read
+            None => {
+                let owner = self.tensors.get(id).map_or(id, |t| t.symbols);
+                let owner = Value::new(u64::from(owner) + 1);
+                self.bus.memory.store_for_good(Tensors::handle(id) + OWNER, 8, owner);
+                self.bus.memory.promise(address, DIMS);
+            }
         }
     }
     /// `count` words of an array, with their shadows.
     pub fn read_array(&mut self, address: u64, count: u64) -> Vec<Value> {
-        (0..count.min(48)).map(|n| self.bus.load(address.wrapping_add(8 * n), 8)).collect()
+        (0..count.min(DIMS as u64)).map(|n| self.bus.load(address.wrapping_add(8 * n), 8)).collect()
     }
 }

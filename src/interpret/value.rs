@@ -30,18 +30,21 @@ pub struct Value {
 
 impl Value {
     /// A value that depends on no symbol.
+    #[inline]
     pub const fn new(bits: u64) -> Self {
         Self { bits, shadow: None }
     }
     /// Zero.
     pub const ZERO: Self = Self::new(0);
     /// The low `len` bytes as a signed number.
+    #[inline]
     pub const fn signed(self, len: usize) -> i64 {
         sign_extend(self.bits, len)
     }
 }
 
 /// The low `len` bytes as a signed number.
+#[inline]
 pub const fn sign_extend(bits: u64, len: usize) -> i64 {
     if len >= 8 {
         return bits as i64;
@@ -439,6 +442,7 @@ impl Expressions {
         self.add_scaled(zero, a, factor)
     }
     /// A sum or difference of values of `len` bytes.
+    #[inline]
     pub fn add(&mut self, a: Value, b: Value, factor: i64, len: usize) -> Option<Shadow> {
         if a.shadow.is_none() && b.shadow.is_none() {
             return None;
@@ -448,6 +452,7 @@ impl Expressions {
         self.unless_constant(sum)
     }
     /// A product of values of `len` bytes.
+    #[inline]
     pub fn multiply(&mut self, a: Value, b: Value, len: usize) -> Option<Shadow> {
         let product = match (a.shadow, b.shadow) {
             (None, None) => return None,
@@ -503,6 +508,7 @@ impl Expressions {
         Some(self.intern(Node::Select(relation, a, b, yes, no)))
     }
     /// The shadow of the low `len` bytes, extended to 64 bits. Sizes fit, so the expression mostly stays as it is.
+    #[inline]
     pub fn extend(&mut self, value: Value, len: usize, is_signed: bool) -> Value {
         let bits = if is_signed { sign_extend(value.bits, len) as u64 } else { value.bits & mask(len) };
         let shadow = value.shadow.map(|of| {

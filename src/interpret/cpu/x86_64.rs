@@ -18,7 +18,7 @@ use super::{Bus, Event, Frame, PRESERVED, Processor, Survey};
 use crate::interpret::layout;
 use crate::interpret::memory::{AddressMap, mask};
 use crate::interpret::value::{Expressions, Value};
-use decode::Block;
+use decode::Code;
 use flags::Flags;
 use std::rc::Rc;
 use vector::Vector;
@@ -67,9 +67,8 @@ pub struct Registers {
 pub struct X86_64 {
     registers: Registers,
     convention: &'static Convention,
-    blocks: Vec<Rc<Block>>,
-    block_at: AddressMap<u64, u32>,
-    recent: [(u64, u32); 256],
+    /// held apart while it runs
+    code: Option<Box<Code>>,
     stubs: AddressMap<u64, Option<u64>>,
     /// set by an instruction that returns [`Step::Leave`]
     event: Option<Event>,
@@ -115,17 +114,17 @@ impl X86_64 {
                 flags: Flags::default(),
                 pc: 0,
             },
-            blocks: Vec::new(),
-            block_at: AddressMap::default(),
-            recent: [(u64::MAX, 0); 256],
+            code: None,
             stubs: AddressMap::default(),
             event: None,
         }
     }
 
+    #[inline]
     fn general(&self, n: usize) -> Value {
         self.registers.general.get(n).copied().unwrap_or_default()
     }
+    #[inline]
     fn set_general(&mut self, n: usize, value: Value) {
         if let Some(register) = self.registers.general.get_mut(n) {
             *register = value;
@@ -139,51 +138,26 @@ impl X86_64 {
         let event = op.unsupported();
         self.leave(event)
     }
+    #[inline]
     fn push(&mut self, bus: &mut Bus<'_>, value: Value) {
         let sp = self.general(RSP).bits.wrapping_sub(8);
         self.set_general(RSP, Value::new(sp));
         bus.store(sp, 8, value);
     }
+    #[inline]
     fn pop(&mut self, bus: &mut Bus<'_>) -> Value {
         let sp = self.general(RSP).bits;
         self.set_general(RSP, Value::new(sp.wrapping_add(8)));
         bus.load(sp, 8)
     }
 
-    fn block(&mut self, bus: &mut Bus<'_>, address: u64) -> Option<Rc<Block>> {
-        let slot = (address ^ (address >> 8)) as usize % self.recent.len();
-        if let Some((at, index)) = self.recent.get(slot)
-            && *at == address
-        {
-            return self.blocks.get(*index as usize).cloned();
-        }
-        let index = match self.block_at.get(&address) {
-            Some(index) => *index,
-            None => {
-                if bus.hooks.contains_key(&address) || !bus.memory.is_executable(address) {
-                    return None;
-                }
-                let index = u32::try_from(self.blocks.len()).ok()?;
-                self.blocks.push(Rc::new(Block::decode(bus, address)));
-                self.block_at.insert(address, index);
-                index
-            }
-        };
-        if let Some(entry) = self.recent.get_mut(slot) {
-            *entry = (address, index);
-        }
-        self.blocks.get(index as usize).cloned()
-    }
-}
-
-impl Processor for X86_64 {
-    fn run(&mut self, bus: &mut Bus<'_>) -> Event {
+    fn run_on(&mut self, code: &mut Code, bus: &mut Bus<'_>) -> Event {
         loop {
-            let Some(block) = self.block(bus, self.registers.pc) else {
+            let Some(block) = code.block(bus, self.registers.pc) else {
                 return Event::Outside(self.registers.pc);
             };
             let mut next = block.end;
-            for op in &block.ops {
+            for op in code.ops(&block) {
                 if bus.remaining == 0 {
                     self.registers.pc = op.at;
                     return Event::OutOfBudget;
@@ -206,6 +180,15 @@ impl Processor for X86_64 {
                 return Event::OutOfBudget;
             }
         }
+    }
+}
+
+impl Processor for X86_64 {
+    fn run(&mut self, bus: &mut Bus<'_>) -> Event {
+        let mut code = self.code.take().unwrap_or_default();
+        let event = self.run_on(&mut code, bus);
+        self.code = Some(code);
+        event
     }
     fn set_pc(&mut self, pc: u64) {
         self.registers.pc = pc;

@@ -51,7 +51,7 @@ const COMPARE: &str = "$collate compare";
 const TRANSFORM: &str = "$collate transform";
 const HASH: &str = "$collate hash";
 
-fn virtual_table(m: &mut Machine<'_>, slots: &[&str]) -> u64 {
+fn virtual_table(m: &mut Machine<'_>, slots: &[&'static str]) -> u64 {
     let table = m.allocate(8 * slots.len() as u64);
     for (n, name) in slots.iter().enumerate() {
         let address = m.imports.address_of(name);
@@ -82,6 +82,7 @@ fn ctype(m: &mut Machine<'_>) -> u64 {
     if let Some(known) = m.host.ctype {
         return known;
     }
+    let paused = m.bus.memory.pause_log();
     const CLASS_TABLE: u64 = 48;
     const WIDEN_READY: u64 = 56;
     const WIDEN: u64 = 57;
@@ -102,6 +103,7 @@ fn ctype(m: &mut Machine<'_>) -> u64 {
         m.bus.memory.write(facet + WIDEN + n, 1, n);
         m.bus.memory.write(facet + NARROW + n, 1, n);
     }
+    m.bus.memory.resume_log(paused);
     facet
 }
 
@@ -109,10 +111,12 @@ fn collate(m: &mut Machine<'_>) -> u64 {
     if let Some(known) = m.host.collate {
         return known;
     }
+    let paused = m.bus.memory.pause_log();
     let facet = m.allocate(64);
     m.host.collate = Some(facet);
     let table = virtual_table(m, &[DESTROY, DESTROY, COMPARE, TRANSFORM, HASH]);
     m.set_word(facet, table);
+    m.bus.memory.resume_log(paused);
     facet
 }
 
@@ -177,6 +181,7 @@ fn locale(m: &mut Machine<'_>) -> u64 {
     if let Some(known) = m.host.locale {
         return known;
     }
+    let paused = m.bus.memory.pause_log();
     const FACETS: u64 = 128;
     let inner = m.allocate(64);
     m.host.locale = Some(inner);
@@ -187,6 +192,7 @@ fn locale(m: &mut Machine<'_>) -> u64 {
     for n in 0..FACETS {
         m.set_word(facets + 8 * n, facet);
     }
+    m.bus.memory.resume_log(paused);
     inner
 }
 
@@ -206,16 +212,16 @@ fn assign(m: &mut Machine<'_>) -> Answer {
 
 /// Variables of the C++ library that code reads directly: virtual tables of streams, `std::cerr`.
 pub fn prepare_variables(m: &mut Machine<'_>) {
-    let names: Vec<String> = m.imports.names().to_vec();
-    for name in names {
-        let address = m.imports.address_of(&name);
+    for number in 0..m.imports.names().len() {
+        let Some(name) = m.imports.names().get(number).copied() else { break };
+        let address = m.imports.address_of(name);
         if name.starts_with("_ZTT") {
             // virtual table tables: pointers to tables of zeros, with room for offsets before them
             let table = m.allocate(256) + 64;
             for n in 0..16 {
                 m.set_word(address + 8 * n, table);
             }
-        } else if matches!(name.as_str(), "_ZSt4cerr" | "_ZSt4cout") {
+        } else if matches!(name, "_ZSt4cerr" | "_ZSt4cout") {
             let table = m.allocate(256) + 64;
             m.set_word(address, table);
             let facet = ctype(m);

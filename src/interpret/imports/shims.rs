@@ -141,7 +141,7 @@ fn object(m: &mut Machine<'_>, n: usize) -> Answer {
 }
 
 fn suffix<'n>(m: &'n Machine<'_>, prefix: &str) -> &'n str {
-    m.import.strip_prefix(prefix).unwrap_or("")
+    m.import_name().strip_prefix(prefix).unwrap_or("")
 }
 
 fn dtype(m: &mut Machine<'_>) -> Answer {
@@ -328,7 +328,7 @@ fn delete(m: &mut Machine<'_>) -> Answer {
 }
 
 fn in_place(m: &mut Machine<'_>) -> Answer {
-    let name = m.import.clone();
+    let name = m.import_name().to_owned();
     let arguments = (0..2).map(|n| m.argument(n)).collect();
     m.recorder.add(Record::Operator { name, arguments });
     Ok(Value::ZERO)
@@ -358,7 +358,7 @@ fn proxy_executor(m: &mut Machine<'_>) -> Answer {
 
 /// Any other shim is an operator: its results are tensors of unknown sizes.
 fn operator(m: &mut Machine<'_>) -> Answer {
-    let name = m.import.clone();
+    let name = m.import_name().to_owned();
     let signature = SIGNATURES.lines().find_map(|line| {
         let rest = line.strip_prefix(name.as_str())?.strip_prefix(' ')?;
         let mut words = rest.split(' ');

@@ -142,8 +142,8 @@ fn steal(m: &mut Machine<'_>) -> Answer {
 /// `at::Tensor empty_strided(ArrayRef sizes, ArrayRef strides, ScalarType, …)`; array references are two words.
 fn empty_strided(m: &mut Machine<'_>) -> Answer {
     let to = m.cpu.result_pointer();
-    let is_detail = m.import.starts_with("_ZN2at6detail");
-    let device = if m.import.contains("cuda") { 1 } else { 0 };
+    let is_detail = m.import_name().starts_with("_ZN2at6detail");
+    let device = if m.import_name().contains("cuda") { 1 } else { 0 };
     let (sizes, rank) = (m.arg_after_result(0), m.arg_after_result(1));
     let (strides, _) = (m.arg_after_result(2), m.arg_after_result(3));
     let dtype = m.arg_after_result(4) & 0xff;
@@ -184,7 +184,7 @@ fn reinterpret(m: &mut Machine<'_>) -> Answer {
 
 /// Any operator: one that writes into its last argument returns it, any other makes a tensor of unknown shape.
 fn operator(m: &mut Machine<'_>) -> Answer {
-    let name = m.import.clone();
+    let name = m.import_name().to_owned();
     let arguments: Vec<Value> = (0..m.cpu.register_arguments()).map(|n| m.argument(n)).collect();
     m.recorder.add(Record::Operator { name: name.clone(), arguments });
     if name.contains("_out4call") || name.contains("4callERN") {
@@ -207,10 +207,12 @@ fn type_meta(m: &mut Machine<'_>) -> Answer {
     }
     const ENTRY: u64 = 72;
     let table = m.allocate(ENTRY * 64);
+    let paused = m.bus.memory.pause_log();
     for n in 0..64u64 {
         let size = crate::model::DType::from_aten(n as i32).and_then(|d| d.size_bytes()).unwrap_or(4);
         m.set_word(table + ENTRY * n, size);
     }
+    m.bus.memory.resume_log(paused);
     m.host.type_meta = Some(table);
     Ok(Value::new(table))
 }

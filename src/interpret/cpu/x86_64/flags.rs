@@ -53,17 +53,21 @@ impl Default for Flags {
 }
 
 impl Flags {
+    #[inline]
     pub fn subtract(left: Value, right: Value, size: usize) -> Self {
         Self { kind: Kind::Subtract, left, right, size, ..Self::default() }
     }
+    #[inline]
     pub fn add(left: Value, right: Value, result: Value, size: usize) -> Self {
         Self { kind: Kind::Add, left, right, result, size, ..Self::default() }
     }
     /// Flags of a logical operation: carry and overflow are clear.
+    #[inline]
     pub fn logic(result: Value, size: usize) -> Self {
         Self { kind: Kind::Result, result, size, ..Self::default() }
     }
     /// Flags of a result with given carry and overflow.
+    #[inline]
     pub fn result(result: Value, size: usize, carry: bool, overflow: bool) -> Self {
         Self { kind: Kind::Result, result, size, carry, overflow, ..Self::default() }
     }
@@ -80,9 +84,11 @@ impl Flags {
         }
     }
 
+    #[inline]
     fn signed(&self) -> (i64, i64) {
         (sign_extend(self.left.bits, self.size), sign_extend(self.right.bits, self.size))
     }
+    #[inline]
     fn outcome(&self) -> i64 {
         let bits = match self.kind {
             Kind::Subtract => self.left.bits.wrapping_sub(self.right.bits),
@@ -90,9 +96,11 @@ impl Flags {
         };
         sign_extend(bits, self.size)
     }
+    #[inline]
     pub fn is_zero(&self) -> bool {
         if self.kind == Kind::Stored { self.zero } else { self.outcome() == 0 }
     }
+    #[inline]
     pub fn is_carry(&self) -> bool {
         let m = mask(self.size);
         match self.kind {
@@ -101,9 +109,11 @@ impl Flags {
             Kind::Result | Kind::Stored => self.carry,
         }
     }
+    #[inline]
     pub fn is_sign(&self) -> bool {
         if self.kind == Kind::Stored { self.sign } else { self.outcome() < 0 }
     }
+    #[inline]
     pub fn is_overflow(&self) -> bool {
         let (a, b) = self.signed();
         let wide = match self.kind {

@@ -97,12 +97,27 @@ pub fn nothing(_: &mut X86_64, _: &mut Bus<'_>, _: &Op) -> Step {
 }
 
 fn mov(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
-    let to = op.operand(0);
-    if to == Operand::Other || op.operand(1) == Operand::Other {
-        return cpu.unsupported(op); // segment and control registers
+    match (op.operand(0), op.operand(1)) {
+        // the most common instruction of all, in its most common forms
+        (Operand::General { number, size: 8, .. }, Operand::General { number: from, .. }) => {
+            let value = cpu.general(usize::from(from));
+            cpu.set_general(usize::from(number), value);
+        }
+        (Operand::General { number, size: 8, .. }, from @ Operand::Memory { .. }) => {
+            let value = bus.load(cpu.address(from), 8);
+            cpu.set_general(usize::from(number), value);
+        }
+        (to @ Operand::Memory { size: 8, .. }, Operand::General { number, .. }) => {
+            let value = cpu.general(usize::from(number));
+            bus.store(cpu.address(to), 8, value);
+        }
+        // segment and control registers
+        (Operand::Other, _) | (_, Operand::Other) => return cpu.unsupported(op),
+        (to, from) => {
+            let value = cpu.read_sized(bus, from, to.size());
+            cpu.write(bus, to, value);
+        }
     }
-    let value = cpu.read_sized(bus, op.operand(1), to.size());
-    cpu.write(bus, to, value);
     Step::Next
 }
 

@@ -94,6 +94,7 @@ impl Operand {
     }
 
     /// Bytes that it has.
+    #[inline]
     pub fn size(self) -> usize {
         match self {
             Self::General { size, .. } | Self::Vector { size, .. } | Self::Memory { size, .. } => usize::from(size),
@@ -101,12 +102,14 @@ impl Operand {
         }
     }
     /// Its number; 0 for others.
+    #[inline]
     pub fn immediate(self) -> u64 {
         match self {
             Self::Immediate(n) => n,
             _ => 0,
         }
     }
+    #[inline]
     pub fn is_memory(self) -> bool {
         matches!(self, Self::Memory { .. })
     }
@@ -118,6 +121,7 @@ fn memory_size(instruction: &Instruction) -> u8 {
 
 impl X86_64 {
     /// Address of a memory operand.
+    #[inline]
     pub fn address(&self, operand: Operand) -> u64 {
         let Operand::Memory { base, index, scale, has_fs, displacement, .. } = operand else { return 0 };
         let register = |r: Option<u8>| r.map_or(0, |r| self.general(usize::from(r)).bits);
@@ -128,6 +132,7 @@ impl X86_64 {
     }
 
     /// Value of an integer operand; `size` for immediates, whose own size does not count.
+    #[inline]
     pub fn read_sized(&self, bus: &mut Bus<'_>, operand: Operand, size: usize) -> Value {
         match operand {
             Operand::General { number, is_high: true, .. } => {
@@ -150,18 +155,21 @@ impl X86_64 {
         }
     }
     /// Value of the `n`-th operand in its own size.
+    #[inline]
     pub fn read(&self, bus: &mut Bus<'_>, op: &Op, n: usize) -> Value {
         let operand = op.operand(n);
         self.read_sized(bus, operand, operand.size())
     }
 
     /// Writes an integer operand. A write to a 32-bit register clears its upper half.
+    #[inline]
     pub fn write(&mut self, bus: &mut Bus<'_>, operand: Operand, value: Value) {
         match operand {
             Operand::General { number, size, is_high } => {
                 let number = usize::from(number);
                 let new = match size {
                     8 => value,
+                    4 if value.shadow.is_none() => Value::new(value.bits & mask(4)),
                     4 => bus.expressions.extend(value, 4, false),
                     _ => {
                         let shift = if is_high { 8 } else { 0 };

@@ -54,7 +54,7 @@ pub fn movs(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, size: u64) -> Step {
     let Some(count) = repetitions(cpu, bus, op, size) else { return cpu.unsupported(op) };
     let bytes = count.wrapping_mul(size);
     let (to, from) = (cpu.general(RDI).bits, cpu.general(RSI).bits);
-    bus.memory.copy(to, from, bytes as usize);
+    bus.memory.copy(&mut bus.expressions, to, from, bytes as usize);
     advance(cpu, RDI, bytes);
     advance(cpu, RSI, bytes);
     finish(cpu, op, 0)
