@@ -65,7 +65,8 @@ fn causes(case: &Case) -> Vec<Cause> {
         .collect();
     let nothing_proved = found.first().is_none_or(|(_, is_open)| *is_open);
     let died = matches!(case.exit, Some(exit::Exit::Signal(_)));
-    let was_error = died || !case.reading.hits.is_empty() || case.reading.last_exception.is_some();
+    let has_stack = case.reading.frames.iter().any(frame::Frame::is_in_artifact);
+    let was_error = died || has_stack || !case.reading.hits.is_empty() || case.reading.last_exception.is_some();
     let mut before = Vec::new();
     let mut after = Vec::new();
     if nothing_proved && was_error {
@@ -80,6 +81,9 @@ fn causes(case: &Case) -> Vec<Cause> {
     let mut causes = before;
     causes.extend(found.into_iter().map(|(cause, _)| cause));
     causes.extend(after);
+    if has_stack && hits.is_empty() {
+        causes.push(stack(case));
+    }
     if causes.is_empty() && died {
         causes.extend(silent_death(case));
     }
@@ -248,6 +252,24 @@ fn ordered_for_exit(case: &Case, mut conditions: Vec<Precondition>) -> Vec<Preco
     };
     conditions.sort_by_key(|c| (!c.is_proved, !fits(c.class)));
     conditions
+}
+
+/// Only stack frames: where the process stood, without a claim about why.
+fn stack(case: &Case) -> Cause {
+    let said = evidence::where_it_stood(case);
+    let first = case.reading.frames.iter().find(|f| f.is_in_artifact());
+    let function = first.and_then(|f| f.function.as_deref()).unwrap_or("the model's library");
+    let mut lines = said.evidence;
+    lines.extend(evidence::ruled_out(case));
+    Cause {
+        rank: 0,
+        pattern: "stack".to_owned(),
+        class: "C19".to_owned(),
+        line: first.map(|f| f.line),
+        sentence: format!("The log holds stack frames and no error text: the process stood in {function}."),
+        evidence: unique(lines),
+        fix: Some(format!("Give the lines before the frames too. {}", evidence::switches(case))),
+    }
 }
 
 /// Killed by a signal, no text, and the file shows nothing wrong.

@@ -10,7 +10,7 @@ mod inputs;
 mod kernels;
 mod package;
 
-pub use fault::{Precondition, class_of, preconditions, ruled_out, switches};
+pub use fault::{Precondition, class_of, preconditions, ruled_out, switches, where_it_stood};
 pub use inputs::check_switch;
 
 use super::case::{Case, Diagnosis};

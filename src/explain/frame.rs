@@ -55,7 +55,7 @@ static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| {
         )
         .ok()?,
         // backtrace_symbols(3), AddressSanitizer
-        glibc: Regex::new(r"([^\s(]+?\.(?:so|dylib|pyd|dll)[\w.]*)(?:\((\S*?)\+(0x[0-9a-fA-F]+)\)|\+(0x[0-9a-fA-F]+)\)?)").ok()?,
+        glibc: Regex::new(r"([^\s(\[]+?\.(?:so|dylib|pyd|dll)[\w.]*)(?:\((\S*?)\+(0x[0-9a-fA-F]+)\)|\+(0x[0-9a-fA-F]+)\)?)").ok()?,
         gdb: Regex::new(r"^\s*#\d+\s+(?:(0x[0-9a-fA-F]+) in )?(\S.*?) ?\([^()]*(?:\([^()]*\)[^()]*)*\)(?: const)?(?: from (\S+)| at (\S+):(\d+))?\s*$").ok()?,
         macos: Regex::new(r"^\s*\d+\s+(\S+)\s+(0x[0-9a-fA-F]+) (\S.*?) \+ (\d+)").ok()?,
     })
@@ -154,6 +154,8 @@ mod tests {
         assert_eq!((f.function.as_deref(), f.module_name()), (Some("cpp_fused_add_0"), Some("c.wrapper.so")));
         let f = parse("    #3 0x7f12 in foo (/srv/c.wrapper.so+0x77)", 1).unwrap();
         assert_eq!(f.module_name(), Some("c.wrapper.so"));
+        let f = parse("# C  [c.wrapper.so+0x1a2b]  AOTInductorModelContainerRunSingleThreaded+0x1f4", 1).unwrap();
+        assert_eq!((f.place, f.module_name()), (Some(Place::Relative(0x1a2b)), Some("c.wrapper.so")));
         assert!(parse("nothing here (at all)", 1).is_none());
     }
 }

@@ -288,7 +288,11 @@ pub fn render(template: &str, found: &Match) -> String {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("[[") {
         text.push_str(&fill(before, found).unwrap_or_default());
-        let (part, tail) = after.split_once("]]").unwrap_or((after, ""));
+        // `[[ of inputs[{1}]]]`: the first of three belongs to the part
+        let close =
+            after.find("]]").map(|at| if after.get(at..).is_some_and(|r| r.starts_with("]]]")) { at + 1 } else { at });
+        let (part, tail) = close.and_then(|at| after.split_at_checked(at)).unwrap_or((after, ""));
+        let tail = tail.strip_prefix("]]").unwrap_or(tail);
         text.push_str(&fill(part, found).unwrap_or_default());
         rest = tail;
     }

@@ -313,6 +313,14 @@ pub fn fault(_: &Hit, case: &Case) -> Diagnosis {
     said
 }
 
+/// Frames and crash addresses alone.
+pub fn where_it_stood(case: &Case) -> Diagnosis {
+    let mut said = Diagnosis::default();
+    kernel_in_frames(case, &mut said);
+    located(case, &mut said);
+    said
+}
+
 /// Compilers split functions: `k.cold`, `k._omp_fn.0`, `k.omp_outlined`, `k.constprop.0` are parts of `k`.
 fn is_part_of(function: &str, kernel: &str) -> bool {
     function.strip_prefix(kernel).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

@@ -36,6 +36,8 @@ const MARKERS: &[&str] = &[
     "Error: ",
     ".wrapper.so",
     ".so(+0x",
+    ".so+0x",
+    "AOTInductorModelContainer",
     "traps: ",
     "cpp_fused_",
     "data/aotinductor/",
@@ -169,7 +171,9 @@ impl Scanner {
     fn is_sated(&self, marker: &str) -> bool {
         match marker {
             "Error: " | "Exception in aoti_torch: " => self.reading.errors.len() >= limits::LOG_TEXTS,
-            ".wrapper.so" | ".so(+0x" | "traps: " | "cpp_fused_" => self.reading.frames.len() >= limits::LOG_TEXTS,
+            ".wrapper.so" | ".so(+0x" | ".so+0x" | "AOTInductorModelContainer" | "traps: " | "cpp_fused_" => {
+                self.reading.frames.len() >= limits::LOG_TEXTS
+            }
             "data/aotinductor/" => self.reading.models.len() >= 16,
             "AOTIModelPackageLoader" => self.reading.uses_package_loader,
             "torch version: " | "PyTorch version: " | "torch==" => self.reading.torch.is_some(),

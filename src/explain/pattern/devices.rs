@@ -162,9 +162,9 @@ pub(super) const ROWS: &[Pattern] = &[
         rank: Rank::Context,
         since: torch(10),
         literals: &["Device information mismatch for"],
-        regex: r"Device information mismatch for (\w+): (.+?) vs (.+?)\. This could",
+        regex: r"Device information mismatch for (\w+)(?:: (.+?) vs (.+?)\. This could)?",
         lookup: Lookup::CpuIsa,
-        sentence: "{1} differs between the host that compiled ({2}) and this one ({3}); it is a warning, the code decides.",
+        sentence: "{1} differs between the host that compiled and this one[[: {2} against {3}]]; it is a warning, the code decides.",
         fix: "Ask `aoti-inspect verify MODEL --this-host` whether the code really needs it.",
         samples: &[
             "W1201 Device information mismatch for AOTI_CPU_ISA: AVX512 AVX512_VNNI vs AVX2. This could cause some issues when loading the AOTInductor compiled artifacts.",

@@ -8,7 +8,7 @@ pub(super) const ROWS: &[Pattern] = &[
         class: "C18",
         origin: Origin::Artifact,
         literals: &["index out of bounds"],
-        regex: r"index out of bounds: (?:(\S+) <= )?([A-Za-z_][\w.]*)?(?: < ([^`'\x22\n]+?))?(?:[`'\x22]|\)?,? failed|\)?$|\n)",
+        regex: r"index out of bounds(?:: (?:(\S+) <= )?([A-Za-z_][\w.]*)?(?: < ([^`'\x22\n]+?))?(?:[`'\x22]|\)?,? failed|\)?$|\n))?",
         lookup: Lookup::Assertion,
         sentence: "An index computed by the model lies outside the tensor it reads[[: {2} has to be below {3}]].",
         fix: "Find the size behind the bound; most often an input is empty or holds indices that are too large.",
@@ -205,6 +205,18 @@ pub(super) const ROWS: &[Pattern] = &[
         sentence: "The process was killed by a signal[[ (exit {1})]][[ ({3})]].",
         fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1; the artefact's own preconditions are listed below.",
         samples: &["Process finished with exit code 139", "Container exited with code 139"],
+        ..ROW
+    },
+    Pattern {
+        id: "drv-other",
+        class: "C11",
+        origin: Origin::Driver,
+        literals: &["driver error: "],
+        regex: r"(?:CUDA|HIP) driver error: ?([^\n]*)",
+        lookup: Lookup::KernelTarget,
+        sentence: "The GPU driver refused to load or launch a kernel of the model[[: {1}]].",
+        fix: "Compare the kernels' targets with the GPU (`aoti-inspect verify MODEL --gpu NAME`); run again with CUDA_LAUNCH_BLOCKING=1 when it comes in the middle of a run.",
+        samples: &["Error: CUDA driver error: an unknown thing happened"],
         ..ROW
     },
 ];

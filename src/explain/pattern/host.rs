@@ -57,12 +57,15 @@ pub(super) const ROWS: &[Pattern] = &[
         id: "nolib",
         class: "C10",
         origin: Origin::System,
-        literals: &["cannot open shared object file: No such file"],
-        regex: r"([^\s:]+): cannot open shared object file: No such file or directory",
+        literals: &["cannot open shared object file"],
+        regex: r"([^\s:]+): cannot open shared object file(?:: No such file or directory)?",
         lookup: Lookup::Library,
         sentence: "The shared library {1} is not on this host, or not where the linker looks.",
         fix: "Install it, or put its folder on LD_LIBRARY_PATH; in Python import torch first.",
-        samples: &["OSError: libc10_cuda.so: cannot open shared object file: No such file or directory"],
+        samples: &[
+            "OSError: libc10_cuda.so: cannot open shared object file: No such file or directory",
+            "libc10_cuda.so: cannot open shared object file",
+        ],
         ..ROW
     },
     Pattern {

@@ -114,16 +114,27 @@ pub(super) const ROWS: &[Pattern] = &[
         ..ROW
     },
     Pattern {
+        id: "open-file",
+        class: "C21",
+        literals: &["cannot be opened."],
+        regex: r"File (\S*[\\…]\S*\.pt2) cannot be opened",
+        lookup: Lookup::Layout,
+        sentence: "The package {1} is still open elsewhere: Windows does not open a temporary file twice.",
+        fix: "Close the file before it is loaded, or load it by a path of its own.",
+        samples: &[r"RuntimeError: File C:\Temp\tmpab12.pt2 cannot be opened."],
+        ..ROW
+    },
+    Pattern {
         id: "not-a-zip",
         class: "C14",
         literals: &["Unable to load package. f must be", "cannot be opened.", "is not a zip file"],
         regex: r"Unable to load package\. f must be a buffer or a file ending in \.pt2|(\S+\.pt2) cannot be opened|is not a zip file",
         lookup: Lookup::Layout,
         sentence: "The package loader wants a file ending in .pt2 that it can open[[, and got {1}]].",
-        fix: "Give the package; a bare library is loaded with the container runner. On Windows close the file before loading it.",
+        fix: "Give the package; a bare library is loaded with the container runner. ",
         samples: &[
             "ValueError: Unable to load package. f must be a buffer or a file ending in .pt2. Instead got {f}",
-            r"RuntimeError: File C:\Temp\tmpab12.pt2 cannot be opened.",
+            "RuntimeError: File /srv/model.pt2 cannot be opened.",
         ],
         ..ROW
     },
