@@ -3,8 +3,10 @@
 //! Raw chunks are searched for the literal parts of all patterns; only lines with a literal are cleaned and matched. A line that repeats an earlier text is counted and costs one comparison.
 
 mod clean;
+mod lines;
 mod scan;
 mod search;
+mod utf16;
 
 /// Bytes that every literal of a pattern has at least: shorter ones would not be found.
 pub const LITERAL_BYTES: usize = search::WINDOW;
@@ -97,7 +99,7 @@ impl Reading {
 pub fn read(stream: impl Read) -> Result<Reading> {
     let mut scanner = scan::Scanner::default();
     let mut stream =
-        scan::decoded(stream).map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the log: {e}")))?;
+        utf16::decoded(stream).map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the log: {e}")))?;
     let mut buffer: Vec<u8> = Vec::with_capacity(scan::CHUNK + scan::LOOK_AHEAD);
     loop {
         let held = buffer.len();

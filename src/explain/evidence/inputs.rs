@@ -288,7 +288,7 @@ fn sizes(hit: &Hit) -> (Vec<i64>, Vec<i64>) {
                 had.iter().copied().zip(needed.iter().copied()).filter(|(a, b)| a != b).collect();
             (differ.iter().map(|d| d.0).collect(), differ.iter().map(|d| d.1).collect())
         }
-        "op-shape" => (n(2).into_iter().collect(), n(1).into_iter().collect()),
+        "op-shape" | "size-stride" => (n(2).into_iter().collect(), n(1).into_iter().collect()),
         _ => (Vec::new(), Vec::new()),
     }
 }

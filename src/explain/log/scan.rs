@@ -2,20 +2,16 @@
 
 use super::super::frame;
 use super::super::pattern::{self, Match, Rank};
+use super::lines::{count_lines, end_of_lines, line_around, lines_after, next_line, part_with};
 use super::search::{Found, Search};
 use super::{Hit, Reading, Said, clean, shown, without_prefix};
 use crate::limits;
-use std::io::{self, Read};
 use std::sync::LazyLock;
 
 /// Bytes looked at in one go.
 pub(super) const CHUNK: usize = 1 << 20;
 /// Bytes kept behind the part that is looked at, so that a text and what follows it are seen whole.
 pub(super) const LOOK_AHEAD: usize = 128 << 10;
-/// Bytes around a literal that are taken of a line longer than [`limits::LOG_LINE_BYTES`].
-const LONG_LINE_BEFORE: usize = 8 << 10;
-/// Lines kept after a hit: package errors list the members of the archive.
-const LINES_AFTER: usize = 60;
 /// Lines that a traceback may have before its exception.
 const TRACEBACK_LINES: usize = 400;
 /// Texts remembered per literal.
@@ -451,92 +447,4 @@ fn groups(found: &[Match]) -> usize {
 /// A match that reaches (nearly) the end of the line may go on in the next one.
 fn is_cut(found: &Match, line: &str) -> bool {
     found.start.saturating_add(found.text.len()).saturating_add(40) >= line.trim_end().len()
-}
-
-/// The part of a line (between line ends that progress bars left) that holds `at`.
-fn part_with(text: &str, at: usize) -> &str {
-    let start = text.get(..at).and_then(|t| t.rfind('\n')).map_or(0, |n| n.saturating_add(1));
-    let end = text.get(at..).and_then(|t| t.find('\n')).map_or(text.len(), |n| at.saturating_add(n));
-    let part = text.get(start..end).unwrap_or(text);
-    if part.len() <= limits::SHOWN_TEXT_BYTES {
-        return part;
-    }
-    let mut from = at.saturating_sub(256).max(start);
-    while from > start && !text.is_char_boundary(from) {
-        from -= 1;
-    }
-    text.get(from..end).unwrap_or(part)
-}
-
-fn count_lines(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
-}
-
-/// Start and end of the line that holds `at`, without its end; of a very long one the part around `at`.
-fn line_around(buffer: &[u8], at: usize) -> (usize, usize) {
-    let back = at.saturating_sub(LONG_LINE_BEFORE);
-    let start = buffer
-        .get(back..at)
-        .and_then(|b| memchr::memrchr(b'\n', b))
-        .map_or(back, |n| back.saturating_add(n).saturating_add(1));
-    let far = at.saturating_add(limits::LOG_LINE_BYTES - LONG_LINE_BEFORE).min(buffer.len());
-    let end = buffer.get(at..far).and_then(|b| memchr::memchr(b'\n', b)).map_or(far, |n| at.saturating_add(n));
-    (start, end.max(start))
-}
-
-/// Start of the line after the one that holds `at`.
-fn next_line(buffer: &[u8], at: usize) -> usize {
-    let rest = buffer.get(at..).unwrap_or_default();
-    memchr::memchr(b'\n', rest).map_or(buffer.len(), |n| at.saturating_add(n).saturating_add(1))
-}
-
-fn lines_after(buffer: &[u8], end: usize) -> Vec<String> {
-    let rest = buffer.get(end.saturating_add(1)..).unwrap_or_default();
-    let rest = rest.get(..limits::LOG_LINE_BYTES).unwrap_or(rest);
-    rest.split(|b| *b == b'\n').take(LINES_AFTER).map(|l| shown(without_prefix(&clean(l)))).collect()
-}
-
-/// Bytes up to which `buffer` holds whole lines, leaving the look-ahead; all but it when there is no line end.
-fn end_of_lines(buffer: &[u8]) -> usize {
-    let limit = buffer.len().saturating_sub(LOOK_AHEAD);
-    let part = buffer.get(..limit).unwrap_or_default();
-    memchr::memrchr(b'\n', part).map_or(limit, |n| n.saturating_add(1))
-}
-
-/// UTF-16 (what a redirection in PowerShell writes) becomes UTF-8; everything else passes.
-pub(super) fn decoded(mut stream: impl Read) -> io::Result<impl Read> {
-    let mut head = Vec::with_capacity(2);
-    (&mut stream).take(2).read_to_end(&mut head)?;
-    let order = match head.as_slice() {
-        [0xFF, 0xFE] => Some(u16::from_le_bytes as fn([u8; 2]) -> u16),
-        [0xFE, 0xFF] => Some(u16::from_be_bytes as fn([u8; 2]) -> u16),
-        _ => None,
-    };
-    let head = if order.is_some() { Vec::new() } else { head };
-    Ok(Utf16 { stream: io::Cursor::new(head).chain(stream), order, pending: Vec::new() })
-}
-
-struct Utf16<R> {
-    stream: R,
-    order: Option<fn([u8; 2]) -> u16>,
-    pending: Vec<u8>,
-}
-
-impl<R: Read> Read for Utf16<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(order) = self.order else { return self.stream.read(buffer) };
-        if self.pending.is_empty() {
-            let mut raw = Vec::with_capacity(64 << 10);
-            (&mut self.stream).take(64 << 10).read_to_end(&mut raw)?;
-            let units = raw.chunks_exact(2).filter_map(|pair| Some(order(pair.try_into().ok()?)));
-            let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-            self.pending = text.into_bytes();
-        }
-        let take = self.pending.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..take), self.pending.get(..take)) {
-            to.copy_from_slice(from);
-        }
-        self.pending.drain(..take);
-        Ok(take)
-    }
 }

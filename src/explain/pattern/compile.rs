@@ -114,8 +114,14 @@ pub(super) const ROWS: &[Pattern] = &[
     },
     Pattern {
         id: "triton-compile",
-        literals: &["triton.compiler.errors", "PassManager::run failed", "NoTritonConfigsError", "TritonMissing"],
-        regex: r"triton\.compiler\.errors\.(\w+)|PassManager::run failed|NoTritonConfigsError|TritonMissing",
+        literals: &[
+            "triton.compiler.errors",
+            "PassManager::run failed",
+            "NoTritonConfigsError",
+            "TritonMissing",
+            "No module named 'triton",
+        ],
+        regex: r"triton\.compiler\.errors\.(\w+)|PassManager::run failed|NoTritonConfigsError|TritonMissing|No module named 'triton",
         sentence: "Triton could not compile a kernel: no artefact exists yet.",
         fix: "Install the Triton that belongs to this torch; reduce the kernel to report it.",
         samples: &["triton.compiler.errors.CompilationError: at 5:11:"],

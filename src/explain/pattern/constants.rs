@@ -177,14 +177,30 @@ pub(super) const ROWS: &[Pattern] = &[
         id: "oom-host",
         class: "C15",
         origin: Origin::System,
-        literals: &["std::bad_alloc", "DefaultCPUAllocator", "Failed to allocate "],
-        regex: r"std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)|Failed to allocate (\d+) bytes",
+        literals: &["std::bad_alloc", "DefaultCPUAllocator", "Failed to allocate ", "Cannot allocate memory"],
+        regex: r"std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)|Failed to allocate (\d+) bytes|Cannot allocate memory",
         lookup: Lookup::Memory,
         sentence: "Memory could not be had[[: {1} bytes were asked]].",
         fix: "Compare what the constants need with what is free; each process and each runner has its own copy.",
         samples: &[
             "terminate called after throwing an instance of 'std::bad_alloc'",
             "RuntimeError: [enforce fail at alloc_cpu.cpp:115] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 17179869184 bytes.",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "oom-killer",
+        class: "C15",
+        origin: Origin::System,
+        literals: &["Killed", "oom-kill", "OOMKilled"],
+        regex: r"(?m)^\s*Killed\s*$|Out of memory: Killed process|oom-kill|OOMKilled|: \d+ Killed\b",
+        lookup: Lookup::Memory,
+        sentence: "The system killed the process, most often because the host's memory ran out.",
+        fix: "Compare what the constants need with what is free; each process and each runner has its own copy.",
+        samples: &[
+            "Killed",
+            "[123.4] Out of memory: Killed process 4242 (python3)",
+            "State: Terminated Reason: OOMKilled",
         ],
         ..ROW
     },

@@ -118,8 +118,11 @@ pub(super) const ROWS: &[Pattern] = &[
             "CUDA_ERROR_ILLEGAL_ADDRESS",
             "Memory access fault by GPU",
             "unspecified launch failure",
+            "an illegal instruction was encountered",
+            "the launch timed out and was terminated",
+            "cudaErrorLaunchFailure",
         ],
-        regex: r"an illegal memory access was encountered|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU|unspecified launch failure",
+        regex: r"an illegal memory access was encountered|cudaErrorIllegalAddress|CUDA_ERROR_ILLEGAL_ADDRESS|Memory access fault by GPU|unspecified launch failure|an illegal instruction was encountered|the launch timed out and was terminated|cudaErrorLaunchFailure",
         lookup: Lookup::Fault,
         sentence: "A GPU kernel read or wrote memory that is not its own; the text does not say which.",
         fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1 and CUDA_LAUNCH_BLOCKING=1.",
@@ -149,6 +152,29 @@ pub(super) const ROWS: &[Pattern] = &[
         fix: "Run once with CUDA_LAUNCH_BLOCKING=1 to see which call faulted first.",
         samples: &[
             "Exception in aoti_torch: CUDA error: CUBLAS_STATUS_INTERNAL_ERROR when calling `cublasCreate(handle)`",
+        ],
+        ..ROW
+    },
+    Pattern {
+        id: "heap",
+        class: "C19",
+        origin: Origin::System,
+        literals: &[
+            "double free or corruption",
+            "(): invalid ",
+            "corrupted size vs. prev_size",
+            "corrupted unsorted chunks",
+            "heap-buffer-overflow",
+            "heap corruption",
+        ],
+        regex: r"double free or corruption|(?:free|malloc|realloc|munmap_chunk)\(\): invalid [^\n]*|corrupted (?:size vs\. prev_size|unsorted chunks)|heap-buffer-overflow|(?i:heap corruption)",
+        lookup: Lookup::Fault,
+        sentence: "The C library found its heap overwritten: something wrote beyond a buffer earlier.",
+        fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1; then under AddressSanitizer or valgrind.",
+        samples: &[
+            "double free or corruption (out)",
+            "free(): invalid pointer",
+            "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6",
         ],
         ..ROW
     },
@@ -205,6 +231,18 @@ pub(super) const ROWS: &[Pattern] = &[
         sentence: "The process was killed by a signal[[ (exit {1})]][[ ({3})]].",
         fix: "Run once with AOTI_RUNTIME_CHECK_INPUTS=1; the artefact's own preconditions are listed below.",
         samples: &["Process finished with exit code 139", "Container exited with code 139"],
+        ..ROW
+    },
+    Pattern {
+        id: "numbers",
+        class: "C20",
+        origin: Origin::Other,
+        literals: &["Tensor-likes are not close!", "Tensor-likes are not equal!", "Mismatched elements: "],
+        regex: r"Tensor-likes are not (?:close|equal)!|Mismatched elements: (\d+) / (\d+)",
+        lookup: Lookup::Fault,
+        sentence: "The results differ from those that were expected[[: {1} of {2} elements]]; the text does not say why.",
+        fix: "Compare inputs with what was compiled first: strides, dtype, sizes.",
+        samples: &["AssertionError: Tensor-likes are not close!", "Mismatched elements: 7 / 20 (35.0%)"],
         ..ROW
     },
     Pattern {

@@ -16,6 +16,18 @@ pub(super) const ROWS: &[Pattern] = &[
         ..ROW
     },
     Pattern {
+        id: "static-tls",
+        class: "C10",
+        origin: Origin::System,
+        literals: &["in static TLS block"],
+        regex: r"(?:([^\s:]+): )?cannot allocate memory in static TLS block",
+        lookup: Lookup::Nothing,
+        sentence: "Too many libraries with thread-local data were loaded before[[ {1}]]: the room that the linker keeps for them is used up.",
+        fix: "Load the library earlier (LD_PRELOAD, or before other imports), or set GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384.",
+        samples: &["OSError: /venv/lib/libgomp.so.1: cannot allocate memory in static TLS block"],
+        ..ROW
+    },
+    Pattern {
         id: "undef-mac",
         class: "C09",
         origin: Origin::System,
@@ -154,19 +166,19 @@ pub(super) const ROWS: &[Pattern] = &[
     Pattern {
         id: "dlopen",
         class: "C09",
-        literals: &["Error in dlopen: "],
-        regex: r"Error in dlopen: (.*)",
+        literals: &["Error in dlopen:"],
+        regex: r"Error in dlopen:\s*(.*)",
         lookup: Lookup::Layout,
         sentence: "The library could not be opened: {1}",
         fix: "Ask `aoti-inspect verify MODEL --this-host`, which tests libraries, symbols and versions.",
-        samples: &["RuntimeError: Error in dlopen: /tmp/m.so: cannot allocate memory in static TLS block"],
+        samples: &["RuntimeError: Error in dlopen: /tmp/m.so: a text of the linker"],
         ..ROW
     },
     Pattern {
         id: "loadfail",
         class: "C14",
-        literals: &["Failed to load model: "],
-        regex: r"Failed to load model: (.*)",
+        literals: &["Failed to load model:"],
+        regex: r"Failed to load model:\s*(.*)",
         lookup: Lookup::Layout,
         sentence: "The library could not be loaded: {1}",
         fix: "Ask `aoti-inspect verify MODEL --this-host`.",

@@ -136,6 +136,17 @@ pub(super) const ROWS: &[Pattern] = &[
         ..CHECK
     },
     Pattern {
+        id: "size-stride",
+        class: "C04",
+        literals: &["expected size "],
+        regex: r"expected size (\d+)==(\d+), stride (\d+)==(\d+) at dim=(\d+)",
+        lookup: Lookup::OperatorShape,
+        sentence: "Dim {5} of a tensor has size {1} and stride {3} where {2} and {4} were compiled.",
+        fix: "Give the sizes and strides that were compiled.",
+        samples: &["AssertionError: expected size 3==2, stride 10==10 at dim=0"],
+        ..CHECK
+    },
+    Pattern {
         id: "by-zero",
         class: "C05",
         since: torch(12),

@@ -171,14 +171,18 @@ pub(super) const ROWS: &[Pattern] = &[
             "not a mach-o file",
             "is not a valid Win32 application",
             "slice is not valid mach-o",
+            "ELF load command",
+            "only ET_DYN and ET_EXEC can be loaded",
+            "object file has no ",
         ],
-        regex: r"([^\s:]+): (invalid ELF header|file too short)|not a mach-o file|slice is not valid mach-o|is not a valid Win32 application",
+        regex: r"([^\s:]+): (invalid ELF header|file too short)|ELF load command (?:past end of file|address/offset not properly aligned)|only ET_DYN and ET_EXEC can be loaded|object file has no (?:dynamic section|loadable segments)|not a mach-o file|slice is not valid mach-o|is not a valid Win32 application",
         lookup: Lookup::Layout,
         sentence: "What was opened as a library is none[[: {1}]].",
         fix: "A package (.pt2) is opened with the package loader, only the .so inside it is a library; a cut file has to be copied again.",
         samples: &[
             "RuntimeError: Error in dlopen: /srv/models/m.pt2: invalid ELF header",
             "OSError: /srv/models/m.so: file too short",
+            "OSError: m.so: ELF load command past end of file",
         ],
         ..ROW
     },
@@ -200,6 +204,30 @@ pub(super) const ROWS: &[Pattern] = &[
             "OSError: /srv/m.so: wrong ELF class: ELFCLASS32",
             "dlopen(m.so): incompatible architecture (have 'x86_64', need 'arm64')",
         ],
+        ..ROW
+    },
+    Pattern {
+        id: "noexec",
+        class: "C14",
+        origin: Origin::System,
+        literals: &["failed to map segment from shared object"],
+        regex: r"(?:([^\s:]+): )?failed to map segment from shared object",
+        lookup: Lookup::Nothing,
+        sentence: "The system does not allow code to be mapped from where the library lies: the loader unpacks packages into a temporary folder, and that file system is mounted noexec (or memory is locked down).",
+        fix: "Point TMPDIR to a folder on a file system that allows execution.",
+        samples: &["OSError: /tmp/Ab1/m.wrapper.so: failed to map segment from shared object: Operation not permitted"],
+        ..ROW
+    },
+    Pattern {
+        id: "permission",
+        class: "C14",
+        origin: Origin::System,
+        literals: &["Permission denied"],
+        regex: r"Permission denied: '?(\S*(?:aotinductor|torchinductor|\.pt2|\.so|/tmp)[^'\s]*)|([^\s:]+\.(?:so|pt2)): [^\n]*Permission denied",
+        lookup: Lookup::Nothing,
+        sentence: "The process may not read or write[[ {1}]][[ {2}]].",
+        fix: "Give the user of the process the right to read the artefact and to write into TMPDIR, where packages are unpacked.",
+        samples: &["PermissionError: [Errno 13] Permission denied: '/tmp/aotinductor_abc'"],
         ..ROW
     },
     Pattern {
