@@ -146,7 +146,7 @@ pub fn verify_artifact(artifact: &Artifact, config: &LoadConfig, policy: &Policy
     if let Some(error) = &artifact.error {
         // what cannot be judged can still be dangerous to unpack
         let mut judgement = Judgement::default();
-        hazards::check_names(artifact, &mut judgement);
+        hazards::check_names(artifact, config, &mut judgement);
         judgement.findings.retain(|finding| finding.outcome != Outcome::Pass);
         settle(&mut judgement.findings, artifact, config, policy);
         return ArtifactReport {

@@ -109,10 +109,12 @@ fn absent_weights_are_a_normal_state() {
 fn altered_and_hostile_packages_are_found_out() {
     let metadata = verify(&artifact("hostile/no_metadata.pt2"), Some("2.15.0"));
     assert_eq!(outcomes(&metadata, "package-metadata-missing"), [Outcome::Fail]);
-    let traversal = verify(&artifact("hostile/traversal.pt2"), None);
-    assert!(outcomes(&traversal, "package-unsafe-name").contains(&Outcome::Fail));
-    let link = verify(&artifact("hostile/symlink.pt2"), None);
-    assert!(outcomes(&link, "package-unsafe-name").contains(&Outcome::Fail));
+    for name in ["hostile/traversal.pt2", "hostile/symlink.pt2"] {
+        // a hazard of the loaders: a warning until one of them is named
+        let found = |torch| outcomes(&verify(&artifact(name), torch), "package-unsafe-name");
+        assert!(found(None).contains(&Outcome::Warn) && !found(None).contains(&Outcome::Fail), "{name}");
+        assert!(found(Some("2.15.0")).contains(&Outcome::Fail), "{name}");
+    }
 }
 
 #[test]

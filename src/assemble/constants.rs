@@ -23,7 +23,7 @@ pub fn weights(
 ) -> Weights {
     let (mut weights, damage) = match image {
         Some(image) => library_weights::weights(image),
-        None => (empty(), Vec::new()),
+        None => (Weights::default(), Vec::new()),
     };
     derive_sizes(&mut interface.constants, &weights);
     let stored: Vec<&Constant> = interface.constants.iter().filter(|c| c.folded != Some(true)).collect();
@@ -79,19 +79,6 @@ fn spanned_bytes(constant: &Constant) -> Option<u64> {
         at.checked_add(size.checked_sub(1)?.checked_mul(*stride)?)
     })?;
     u64::try_from(last).ok()?.checked_add(1)?.checked_mul(constant.dtype.as_ref()?.size_bytes()?)
-}
-
-fn empty() -> Weights {
-    Weights {
-        location: None,
-        member: None,
-        section: None,
-        offset: None,
-        size_bytes: None,
-        expected_bytes: None,
-        totals: Vec::new(),
-        evidence: Vec::new(),
-    }
 }
 
 fn said_by(interface: &Interface, detail: &str) -> Evidence {

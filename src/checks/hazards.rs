@@ -60,7 +60,7 @@ pub fn check_artifact(artifact: &Artifact, config: &LoadConfig, judgement: &mut 
     if zipped {
         check_root(artifact, config, judgement);
     }
-    check_names(artifact, judgement);
+    check_names(artifact, config, judgement);
     match archive.version.as_deref().map(str::trim) {
         Some("0") | None => {}
         Some(version) => {
@@ -175,7 +175,8 @@ fn check_root(artifact: &Artifact, config: &LoadConfig, judgement: &mut Judgemen
     judgement.push(finding);
 }
 
-/// What the loaders of all releases do wrong with a member's name; tried with 2.7, 2.9, 2.13 and 2.15.
+/// What the loaders of all releases do wrong with a member's name; tried with 2.7, 2.9, 2.13 and 2.15. The outcome
+/// is the one for a given torch; without one it is a warning, as for every hazard of loaders.
 const UNSAFE: &[(Hazard, Outcome, &str)] = &[
     (Hazard::ParentPart, Outcome::Fail, "leaves the folder that it is unpacked into (`..`)"),
     (Hazard::AbsoluteName, Outcome::Fail, "is an absolute path"),
@@ -186,7 +187,7 @@ const UNSAFE: &[(Hazard, Outcome, &str)] = &[
 ];
 
 /// Names that lead outside the package.
-pub(super) fn check_names(artifact: &Artifact, judgement: &mut Judgement) {
+pub(super) fn check_names(artifact: &Artifact, config: &LoadConfig, judgement: &mut Judgement) {
     let members = artifact.archive.as_ref().map(|archive| archive.members.as_slice()).unwrap_or_default();
     let mut is_fine = true;
     for (hazard, outcome, what) in UNSAFE {
@@ -194,8 +195,9 @@ pub(super) fn check_names(artifact: &Artifact, judgement: &mut Judgement) {
         let Some(first) = names.first() else { continue };
         is_fine = false;
         let more = if names.len() > 1 { format!(" (and {} more)", names.len() - 1) } else { String::new() };
+        let outcome = if config.torch.is_some() { *outcome } else { Outcome::Warn };
         judgement.push(
-            Finding::new("package-unsafe-name", *outcome, "archive.members", format!("{first:?} {what}{more}"))
+            Finding::new("package-unsafe-name", outcome, "archive.members", format!("{first:?} {what}{more}"))
                 .fix("do not load or unpack this file; package the model again"),
         );
     }
@@ -440,12 +442,13 @@ mod tests {
     }
 
     #[test]
-    fn dangerous_names_fail_everywhere() {
+    fn dangerous_names_warn_until_a_torch_is_given() {
         let code = "package-unsafe-name";
         let mut artifact = cpu();
         assert_eq!(whole(&artifact, &LoadConfig::default(), code), [Pass]);
         artifact.archive.as_mut().expect("an archive").members[0].hazards.push(Hazard::ParentPart);
-        assert_eq!(whole(&artifact, &LoadConfig::default(), code), [Fail]);
+        assert_eq!(whole(&artifact, &LoadConfig::default(), code), [Warn]);
+        assert_eq!(whole(&artifact, &torch("2.9"), code), [Fail]);
     }
 
     #[test]

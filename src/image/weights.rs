@@ -18,16 +18,7 @@ const APPENDED_TEXTS: [&[u8]; 2] = [b"Weights data seems corrupt", b"Weigths dat
 /// apart here: `Absent` is returned only by those who know the constants, so an empty area gives `size_bytes`
 /// 0 and no location. Damage is in the second list.
 pub fn weights(image: &Image<'_>) -> (Weights, Vec<Problem>) {
-    let mut weights = Weights {
-        location: None,
-        member: None,
-        section: None,
-        offset: None,
-        size_bytes: None,
-        expected_bytes: None,
-        totals: Vec::new(),
-        evidence: Vec::new(),
-    };
+    let mut weights = Weights::default();
     let mut problems = Vec::new();
     let Some((start, end)) = bounds(image) else { return (weights, problems) };
     let says = |detail: String| Evidence::new(Witness::Header, detail);

@@ -17,6 +17,7 @@
 //! Calling conventions are hidden behind `argument`, `set_result` and friends: import handlers never name a register.
 
 pub mod aarch64;
+mod lanes;
 pub mod x86_64;
 
 use super::memory::{AddressMap, Memory};

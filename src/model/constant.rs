@@ -86,7 +86,7 @@ pub enum WeightsLocation {
 }
 
 /// The weights as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Weights {
     /// where they are
     pub location: Option<WeightsLocation>,

@@ -280,14 +280,9 @@ impl Processor for X86_64 {
                 register.bits = expressions.eval(shadow) as u64;
             }
         }
-        if self.registers.vector.iter().any(|v| v.shadows.iter().any(Option::is_some)) {
-            for vector in Rc::make_mut(&mut self.registers.vector).iter_mut() {
-                for (lane, shadow) in vector.lanes.iter_mut().zip(vector.shadows) {
-                    if let Some(shadow) = shadow {
-                        *lane = expressions.eval(shadow) as u64;
-                    }
-                }
-            }
+        // a copy is made only for registers that change
+        if self.registers.vector.iter().any(Vector::has_shadow) {
+            Rc::make_mut(&mut self.registers.vector).iter_mut().for_each(|v| v.refresh(expressions));
         }
         self.registers.flags.refresh(expressions);
     }

@@ -3,47 +3,19 @@
 
 use super::decode::Op;
 use super::{Aarch64, Bus, Semantics, Step};
+use crate::interpret::cpu::lanes::Lanes;
 use crate::interpret::memory::mask;
-use crate::interpret::value::{Shadow, Value, sign_extend};
+use crate::interpret::value::{Value, sign_extend};
 use disarm64::decoder::InsnId;
 use std::rc::Rc;
 
 /// A vector register: two lanes of 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vector {
-    pub lanes: [u64; 2],
-    pub shadows: [Option<Shadow>; 2],
-}
+pub type Vector = Lanes<2>;
 
 impl Vector {
-    pub const ZERO: Self = Self { lanes: [0; 2], shadows: [None; 2] };
-
     /// Numbers alone.
     pub const fn new(low: u64, high: u64) -> Self {
         Self { lanes: [low, high], shadows: [None; 2] }
-    }
-    pub fn lane(&self, n: usize) -> Value {
-        Value { bits: self.lanes.get(n).copied().unwrap_or(0), shadow: self.shadows.get(n).copied().flatten() }
-    }
-    pub fn set_lane(&mut self, n: usize, value: Value) {
-        if let (Some(lane), Some(shadow)) = (self.lanes.get_mut(n), self.shadows.get_mut(n)) {
-            *lane = value.bits;
-            *shadow = value.shadow;
-        }
-    }
-    /// The `n`-th element of `width` bytes.
-    pub fn element(&self, width: usize, n: usize) -> u64 {
-        let at = n * width;
-        self.lanes.get(at / 8).map_or(0, |lane| lane >> (8 * (at % 8)) & mask(width))
-    }
-    /// Sets an element; one that is narrower than a lane costs the lane its shadow.
-    pub fn set_element(&mut self, width: usize, n: usize, bits: u64) {
-        let at = n * width;
-        let shift = 8 * (at % 8);
-        if let (Some(lane), Some(shadow)) = (self.lanes.get_mut(at / 8), self.shadows.get_mut(at / 8)) {
-            *lane = *lane & !(mask(width) << shift) | (bits & mask(width)) << shift;
-            *shadow = None;
-        }
     }
     /// The `n`-th element with its shadow, where it is a whole lane or the only thing in one.
     pub fn value(&self, width: usize, n: usize) -> Value {

@@ -4,44 +4,16 @@
 use super::decode::Op;
 use super::operands::Operand;
 use super::{Bus, Semantics, Step, X86_64, integer, strings};
+use crate::interpret::cpu::lanes::Lanes;
 use crate::interpret::memory::mask;
-use crate::interpret::value::{Shadow, Value, sign_extend};
+use crate::interpret::value::{Value, sign_extend};
 use iced_x86::Mnemonic;
 use std::rc::Rc;
 
 /// A vector register: eight lanes of 64 bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vector {
-    pub lanes: [u64; 8],
-    pub shadows: [Option<Shadow>; 8],
-}
+pub type Vector = Lanes<8>;
 
 impl Vector {
-    pub const ZERO: Self = Self { lanes: [0; 8], shadows: [None; 8] };
-
-    pub fn lane(&self, n: usize) -> Value {
-        Value { bits: self.lanes.get(n).copied().unwrap_or(0), shadow: self.shadows.get(n).copied().flatten() }
-    }
-    pub fn set_lane(&mut self, n: usize, value: Value) {
-        if let (Some(lane), Some(shadow)) = (self.lanes.get_mut(n), self.shadows.get_mut(n)) {
-            *lane = value.bits;
-            *shadow = value.shadow;
-        }
-    }
-    /// The `n`-th element of `width` bytes.
-    pub fn element(&self, width: usize, n: usize) -> u64 {
-        let at = n * width;
-        self.lanes.get(at / 8).map_or(0, |lane| lane >> (8 * (at % 8)) & mask(width))
-    }
-    /// Sets an element; elements narrower than a lane lose the lane's shadow.
-    pub fn set_element(&mut self, width: usize, n: usize, bits: u64) {
-        let at = n * width;
-        let shift = 8 * (at % 8);
-        if let (Some(lane), Some(shadow)) = (self.lanes.get_mut(at / 8), self.shadows.get_mut(at / 8)) {
-            *lane = *lane & !(mask(width) << shift) | (bits & mask(width)) << shift;
-            *shadow = None;
-        }
-    }
     /// Only the first `size` bytes.
     #[must_use]
     pub fn truncated(mut self, size: usize) -> Self {
