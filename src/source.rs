@@ -5,6 +5,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
+use std::borrow::Cow;
 use std::io::Read;
 use std::path::Path;
 
@@ -29,6 +30,11 @@ impl Bytes for Vec<u8> {
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         self.get(start..end)
     }
+}
+
+/// Bytes as text, foreign ones replaced. Valid text, the normal case, is checked many bytes at a time and borrowed.
+pub fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[derive(Debug)]

@@ -60,7 +60,7 @@ pub fn read(source: &[u8], kernel_source: Option<&[u8]>) -> Result<WrapperSource
     if longest as u64 > limits::SOURCE_BYTES {
         return Err(Error::limit(format!("{longest} bytes of source, more than {}", limits::SOURCE_BYTES)));
     }
-    let text = String::from_utf8_lossy(source);
+    let text = crate::source::text(source);
     let blocks = Blocks::split(&text);
     let constructor = blocks.list.iter().rfind(|b| b.kind == Kind::Constructor).ok_or_else(|| {
         Error::new(crate::error::ErrorKind::NotAoti, "no constructor of an AOTInductor model in this source")
@@ -68,7 +68,7 @@ pub fn read(source: &[u8], kernel_source: Option<&[u8]>) -> Result<WrapperSource
     let constructor = constructor::read(&blocks, constructor)?;
 
     let mut kernels = kernels::Kernels::default();
-    let kernel_text = kernel_source.map(String::from_utf8_lossy);
+    let kernel_text = kernel_source.map(crate::source::text);
     if let Some(text) = &kernel_text {
         declare_kernels(&Blocks::split(text), &mut kernels);
     }

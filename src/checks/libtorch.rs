@@ -122,7 +122,8 @@ fn check_table(subject: &Subject, torch: &TorchVersion, judgement: &mut Judgemen
             let until = shim.last.map_or("newer".to_owned(), |last| last.to_string());
             Some(Evidence::new(Witness::Imports, format!("{name} is in torch {} to {until}", shim.first)))
         });
-        let range = release_tables::releases_with(requires.shims.iter().map(String::as_str));
+        let rows: Vec<_> = requires.shims.iter().filter_map(|name| shim(name)).collect();
+        let range = release_tables::releases_with(rows.iter());
         let fix = match range {
             Some((lowest, highest)) if highest < NEWEST => format!("use torch {lowest} to {highest}, or compile again"),
             Some((lowest, _)) => format!("use torch {lowest} or newer, or compile again with torch {}", torch.release),

@@ -65,6 +65,10 @@ pub fn given(args: &FileArgs) -> Result<Vec<PathBuf>, CliError> {
 
 /// Reads many files at once; the result has their order. A terminal sees how far it is.
 pub fn read_all(paths: &[PathBuf], settings: &Settings) -> Vec<Artifact> {
+    // threads cost more than to read a small file
+    if let [path] = paths {
+        return vec![read(path, settings)];
+    }
     let progress = match paths.len() {
         0..=8 => indicatif::ProgressBar::hidden(),
         // draws to standard error, and only when that is a terminal

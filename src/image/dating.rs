@@ -10,7 +10,6 @@ use super::{Format, Image, SectionKind};
 use crate::limits;
 use crate::model::{CompiledBy, Dated, Evidence, Release, Witness};
 use crate::target::release_tables::{self, NEWEST, RELEASES};
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use signs::Sign;
 
 /// A set of releases: bit n is `RELEASES[n]`, the bit behind them stands for all newer ones.
@@ -191,22 +190,14 @@ pub fn texts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
 
 fn signs_of_texts(image: &Image<'_>) -> Vec<(&'static Sign, Witness)> {
     let parts = texts(image);
-    // the texts of a library are short: building a DFA would cost several times the search
-    let kind = Some(AhoCorasickKind::NoncontiguousNFA);
-    let Ok(automaton) = AhoCorasick::builder().kind(kind).build(signs::TEXTS.iter().map(|row| row.0)) else {
-        return Vec::new();
+    // one fast search each: an automaton of all would cost more to build than it saves
+    let is_there = |text: &[u8]| {
+        let finder = memchr::memmem::Finder::new(text);
+        parts.iter().any(|part| finder.find(part).is_some())
     };
-    let mut seen = vec![false; signs::TEXTS.len()];
-    for part in &parts {
-        for hit in automaton.find_overlapping_iter(part) {
-            if let Some(flag) = seen.get_mut(hit.pattern().as_usize()) {
-                *flag = true;
-            }
-        }
-    }
-    let mut found: Vec<_> =
-        signs::TEXTS.iter().zip(&seen).filter(|(_, s)| **s).map(|(row, _)| (&row.1, Witness::Strings)).collect();
-    let has_pattern = signs::TEXTS.iter().zip(&seen).any(|(row, seen)| *seen && row.0.starts_with(b"(cpu|cuda"));
+    let seen: Vec<_> = signs::TEXTS.iter().filter(|row| is_there(row.0)).collect();
+    let mut found: Vec<_> = seen.iter().map(|row| (&row.1, Witness::Strings)).collect();
+    let has_pattern = seen.iter().any(|row| row.0.starts_with(b"(cpu|cuda"));
     let is_model = image.export("AOTInductorModelContainerRun").is_some();
     if !has_pattern && is_model && parts.iter().map(|p| p.len()).sum::<usize>() > 0 {
         found.push((&signs::NO_DEVICE_PATTERN, Witness::Strings));

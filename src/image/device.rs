@@ -19,6 +19,15 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("torch_xpu.dll", "xpu"),
 ];
 
+fn device_of_import(name: &str) -> Option<&'static str> {
+    match provider(name) {
+        Provider::Gpu => Some("cuda"),
+        Provider::Xpu => Some("xpu"),
+        Provider::Shim => device_of_shim(name),
+        _ => None,
+    }
+}
+
 /// Words in shims' names that stand for a device: `aoti_torch_cuda_addmm_out`, `aoti_torch_create_cuda_guard`.
 fn device_of_shim(name: &str) -> Option<&'static str> {
     // from the device-string parser that every library has; they say nothing
@@ -39,27 +48,18 @@ fn device_of_shim(name: &str) -> Option<&'static str> {
 /// from the absence of all others. A needed library that nothing is imported from does not count.
 pub fn device(image: &Image<'_>) -> (Option<DeviceKind>, Vec<Evidence>) {
     let Ok(imports) = image.imports() else { return (None, Vec::new()) };
+    let devices: Vec<Option<&'static str>> = imports.iter().map(|import| device_of_import(import.name)).collect();
     let mut evidence = Vec::new();
     let mut found: Option<&'static str> = None;
+    let names = |device| imports.iter().map(|i| i.name).zip(&devices).filter(move |(_, d)| **d == Some(device));
     for device in ["cuda", "xpu", "mps"] {
-        let names: Vec<&str> = imports
-            .iter()
-            .map(|i| i.name)
-            .filter(|name| match provider(name) {
-                Provider::Gpu => device == "cuda",
-                Provider::Xpu => device == "xpu",
-                Provider::Shim => device_of_shim(name) == Some(device),
-                _ => false,
-            })
-            .collect();
-        if let Some(first) = names.first() {
-            let more = match names.len() {
-                1 => String::new(),
-                n => format!(" and {} more of {device}", n - 1),
-            };
-            evidence.push(Evidence::new(Witness::Imports, format!("{first}{more}")));
-            found = found.or(Some(device));
-        }
+        let Some((first, _)) = names(device).next() else { continue };
+        let more = match names(device).count() {
+            1 => String::new(),
+            n => format!(" and {} more of {device}", n.saturating_sub(1)),
+        };
+        evidence.push(Evidence::new(Witness::Imports, format!("{first}{more}")));
+        found = found.or(Some(device));
     }
     if let Ok(needed) = image.needed() {
         for library in &needed.libraries {

@@ -38,7 +38,7 @@ pub fn provider(name: &str) -> Provider {
         Provider::Shim
     } else if has_vendor_prefix(name, GPU_PREFIXES) {
         Provider::Gpu
-    } else if has_vendor_prefix(name, XPU_PREFIXES) || name.contains("4sycl") {
+    } else if has_vendor_prefix(name, XPU_PREFIXES) || (name.starts_with("_Z") && name.contains("4sycl")) {
         Provider::Xpu
     } else if is_libtorch_cxx(name) {
         Provider::LeakedCxx
@@ -55,7 +55,11 @@ pub fn is_shim(name: &str) -> bool {
 /// Mangled C++ (Itanium or Microsoft) that mentions a namespace of libtorch.
 pub fn is_libtorch_cxx(name: &str) -> bool {
     if name.starts_with("_Z") {
-        ["N2at", "NK2at", "N3c10", "NK3c10", "N5torch", "NK5torch", "N6caffe2"].iter().any(|part| name.contains(part))
+        // nested names begin with N, those of constant member functions with NK
+        memchr::memchr_iter(b'N', name.as_bytes()).filter_map(|at| name.get(at..)?.strip_prefix('N')).any(|rest| {
+            let scope = rest.strip_prefix('K').unwrap_or(rest);
+            ["2at", "3c10", "5torch", "6caffe2"].iter().any(|namespace| scope.starts_with(namespace))
+        })
     } else if name.starts_with('?') {
         ["@at@@", "@c10@@", "@torch@@"].iter().any(|part| name.contains(part))
     } else {

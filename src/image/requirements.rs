@@ -3,7 +3,7 @@
 use super::imports::{self, Provider, demangled, provider};
 use super::{Format, Image, Symbol, SymbolKind};
 use crate::model::{CxxRuntime, Evidence, Platform, Requires, Unknown, Witness};
-use crate::target::release_tables;
+use crate::target::release_tables::{self, Shim};
 use std::collections::BTreeSet;
 
 /// Format, system and machine of a library.
@@ -71,20 +71,16 @@ fn sort_imports<'n>(names: impl Iterator<Item = &'n str>, format: Format, requir
         };
         list.push(name.to_owned());
     }
-    let is_unknown = |name: &&String| release_tables::shim(name).is_none();
-    requires.unknown_shims = requires.shims.iter().filter(is_unknown).cloned().collect();
-    let known = requires.shims.iter().filter(|name| !is_unknown(name)).map(String::as_str);
-    let range = release_tables::releases_with(known);
+    let rows: Vec<Option<Shim>> = requires.shims.iter().map(|name| release_tables::shim(name)).collect();
+    let named = || requires.shims.iter().zip(&rows);
+    requires.unknown_shims = named().filter(|(_, row)| row.is_none()).map(|(name, _)| name.clone()).collect();
+    let range = release_tables::releases_with(rows.iter().flatten());
     if let Some((lowest, highest)) = range.filter(|_| !requires.shims.is_empty()) {
         requires.torch_min = Some(lowest);
         requires.torch_max = (highest < release_tables::NEWEST).then_some(highest);
-        let newest: Vec<&str> = requires
-            .shims
-            .iter()
-            .filter(|name| release_tables::shim(name).is_some_and(|s| s.first == lowest))
-            .map(String::as_str)
-            .take(3)
-            .collect();
+        let is_newest = |row: &Option<Shim>| row.as_ref().is_some_and(|shim| shim.first == lowest);
+        let newest: Vec<&str> =
+            named().filter(|(_, row)| is_newest(row)).map(|(name, _)| name.as_str()).take(3).collect();
         let detail = match newest.as_slice() {
             [] => format!("all {} shims are in torch {lowest}", requires.shims.len()),
             names => format!("{} came with torch {lowest}", names.join(", ")),
@@ -218,8 +214,7 @@ const CAPABILITIES: &[(&str, &str)] = &[
 /// Words for what the exported functions allow.
 pub fn capabilities(image: &Image<'_>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    for (name, word) in CAPABILITIES.iter().filter(|row| image.export(row.0).is_some()) {
-        let _ = name;
+    for (_, word) in CAPABILITIES.iter().filter(|row| image.export(row.0).is_some()) {
         if !words.iter().any(|w| w == word) {
             words.push((*word).to_owned());
         }

@@ -76,9 +76,11 @@ fn messages(text: &str) -> HashMap<&str, String> {
     messages
 }
 
-/// The parts of a text from one `.entry` or `.func` body to the next.
+/// The parts of a text from one `.entry` or `.func` body to the next, without the tables for debuggers at the end, which are
+/// longer than all code.
 fn kernels(text: &str) -> impl Iterator<Item = &str> {
-    text.split(".entry ").skip(1)
+    let end = memchr::memmem::find(text.as_bytes(), b".section\t.debug_");
+    text.get(..end.unwrap_or(text.len())).unwrap_or(text).split(".entry ").skip(1)
 }
 
 /// One instruction: `@%p1 setp.lt.s32 %p2, %r7, %r6;`

@@ -39,7 +39,7 @@ impl Header {
 
 /// True for bytes that begin like a PTX text: comments, then `.version`.
 pub fn is_ptx(head: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(head);
+    let text = crate::source::text(head);
     let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("//"));
     first.is_some_and(|line| line.starts_with(".version"))
 }
@@ -51,7 +51,7 @@ pub fn is_ptx(head: &[u8]) -> bool {
 pub fn read_ptx(region: Region<'_>) -> Result<KernelImage> {
     let bytes = region.all(limits::FATBIN_ENTRY_BYTES)?;
     let bytes = bytes.get(..memchr::memchr(0, bytes).unwrap_or(bytes.len())).unwrap_or_default();
-    let text = String::from_utf8_lossy(bytes).into_owned();
+    let text = crate::source::text(bytes).into_owned();
     let header = Header::read(&text);
     if header.version.is_none() && header.target.is_none() {
         return Err(Error::damaged("PTX text without `.version` and `.target`").in_section("PTX"));

@@ -87,7 +87,8 @@ struct Table {
 }
 
 static TABLE: LazyLock<Vec<Advisory>> = LazyLock::new(|| {
-    let table: Result<Table, _> = toml::from_str(include_str!("data/advisories.toml"));
+    let table: serde_json::Result<Table> =
+        serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/advisories.json")));
     table.map(|t| t.advisory).unwrap_or_default()
 });
 

@@ -58,7 +58,7 @@ struct Declared {
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    toml::from_str(include_str!("data/cpus.toml")).unwrap_or_else(|_| Table {
+    serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/cpus.json"))).unwrap_or_else(|_| Table {
         cpu: Vec::new(),
         implies: BTreeMap::new(),
         bare: BTreeMap::new(),

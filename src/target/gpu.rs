@@ -196,7 +196,8 @@ struct Product {
 }
 
 /// A broken table is empty, and the tests below refuse it.
-static TABLE: LazyLock<Table> = LazyLock::new(|| toml::from_str(include_str!("data/gpus.toml")).unwrap_or_default());
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json"))).unwrap_or_default());
 
 fn capability(sm: u16) -> Option<&'static Capability> {
     TABLE.capability.iter().find(|row| row.sm == sm)
@@ -208,7 +209,8 @@ mod tests {
 
     #[test]
     fn the_table_reads_and_covers_5_0_to_12_1() {
-        let table: Table = toml::from_str(include_str!("data/gpus.toml")).expect("the table");
+        let table: Table =
+            serde_json::from_str(include_str!(concat!(env!("OUT_DIR"), "/gpus.json"))).expect("the table");
         for sm in [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121] {
             assert!(table.capability.iter().any(|c| c.sm == sm), "{sm}");
             assert!(table.products.list.iter().any(|p| p.sm == sm), "no product for {sm}");

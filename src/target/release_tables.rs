@@ -1,14 +1,27 @@
 //! What each torch release offers to artefacts, and what artefacts of each release offer: `data/shims.json`,
 //! `data/shims_earlier.json`, `data/exports.json` (how they were made: `data/README.md`).
 //!
-//! The files hold one row a line, sorted by name, so that a name is found by halving the text: parsing 200 KB
-//! for the fifty names of a library would cost more than all else that `show` does.
+//! The files hold one row a line, sorted by name, so that a name is found by halving the list of lines, which is made at
+//! compile time: parsing 200 KB for the fifty names of a library would cost more than all else that `show` does.
 
 use crate::model::Release;
+use std::cmp::Ordering;
 
-const SHIMS: &str = include_str!("data/shims.json");
-const SHIMS_EARLIER: &str = include_str!("data/shims_earlier.json");
-const EXPORTS: &str = include_str!("data/exports.json");
+/// A table as text, and where its lines begin (the last number is the text's length).
+struct Table<const LINES: usize> {
+    text: &'static str,
+    starts: [u32; LINES],
+}
+
+macro_rules! table {
+    ($name:ident, $file:literal) => {
+        static $name: Table<{ count_lines(include_str!($file)) }> = Table::new(include_str!($file));
+    };
+}
+
+table!(SHIMS, "data/shims.json");
+table!(SHIMS_EARLIER, "data/shims_earlier.json");
+table!(EXPORTS, "data/exports.json");
 
 /// Releases that the tables cover, oldest first.
 pub const RELEASES: [Release; 14] = [
@@ -69,7 +82,7 @@ impl Shim {
 
 /// Looks up a C shim by name.
 pub fn shim(name: &str) -> Option<Shim> {
-    let mut words = quoted(row(SHIMS, name)?);
+    let mut words = quoted(SHIMS.row(name)?);
     let first = Release::from_text(words.next()?)?;
     let second = words.next()?;
     // a `null` is not quoted: then the second word is the class already
@@ -84,28 +97,24 @@ pub fn shim(name: &str) -> Option<Shim> {
         "mps" => ShimClass::Mps,
         _ => ShimClass::Any,
     };
-    let earlier = row(SHIMS_EARLIER, name).map(|row| quoted(row).filter_map(Release::from_text).collect());
+    let earlier = SHIMS_EARLIER.row(name).map(|row| quoted(row).filter_map(Release::from_text).collect());
     Some(Shim { first, last, class, earlier: earlier.unwrap_or_default() })
 }
 
 /// The first release whose artefacts export a function of the C interface.
 pub fn export(name: &str) -> Option<Release> {
-    Release::from_text(quoted(row(EXPORTS, name)?).next()?)
+    Release::from_text(quoted(EXPORTS.row(name)?).next()?)
 }
 
 /// The functions of the C interface with the first release that exports them.
 pub fn exports() -> impl Iterator<Item = (&'static str, Release)> {
-    EXPORTS.lines().filter_map(|line| {
-        let (name, value) = key_and_value(line)?;
-        Some((name, Release::from_text(quoted(value).next()?)?))
-    })
+    EXPORTS.rows().filter_map(|(name, value)| Some((name, Release::from_text(quoted(value).next()?)?)))
 }
 
-/// Releases of the tables that have every one of these shims, as (lowest, highest). Names that no release has
-/// are left out of the comparison. `None`: no single release has them all.
-pub fn releases_with<'n>(names: impl IntoIterator<Item = &'n str>) -> Option<(Release, Release)> {
-    let shims: Vec<Shim> = names.into_iter().filter_map(shim).collect();
-    let mut fitting = RELEASES.into_iter().filter(|release| shims.iter().all(|shim| shim.is_in(*release)));
+/// Releases of the tables that have every one of these shims, as (lowest, highest). `None`: no single release has
+/// them all.
+pub fn releases_with<'s>(shims: impl Iterator<Item = &'s Shim> + Clone) -> Option<(Release, Release)> {
+    let mut fitting = RELEASES.into_iter().filter(|release| shims.clone().all(|shim| shim.is_in(*release)));
     let lowest = fitting.next()?;
     Some((lowest, fitting.next_back().unwrap_or(lowest)))
 }
@@ -145,32 +154,62 @@ pub const PARAMETER_CHANGES: &[ParameterChange] = &[
     change("aoti_torch_cuda_fill__Scalar", (2, 3), (2, 8)),
 ];
 
-/// The value of a row by halving the text.
-fn row(table: &'static str, name: &str) -> Option<&'static str> {
-    let bytes = table.as_bytes();
-    let (mut low, mut high) = (0usize, table.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let start = memchr::memrchr(b'\n', bytes.get(..middle)?).map_or(0, |i| i + 1);
-        let end = memchr::memchr(b'\n', bytes.get(middle..)?).map_or(table.len(), |i| middle + i);
-        match key_and_value(table.get(start..end)?) {
-            // the opening brace is before all rows, the closing one behind them
-            None if start == 0 => low = end + 1,
-            None => high = start,
-            Some((key, value)) => match key.cmp(name) {
-                std::cmp::Ordering::Equal => return Some(value),
-                std::cmp::Ordering::Less => low = end + 1,
-                std::cmp::Ordering::Greater => high = start,
-            },
+/// Lines of a text, and one for its end.
+#[expect(clippy::indexing_slicing, reason = "bounded by the loop, and evaluated at compile time")]
+const fn count_lines(text: &str) -> usize {
+    let (bytes, mut lines, mut at) = (text.as_bytes(), 1, 0);
+    while at < bytes.len() {
+        if bytes[at] == b'\n' {
+            lines += 1;
         }
+        at += 1;
     }
-    None
+    lines
 }
 
-fn key_and_value(line: &'static str) -> Option<(&'static str, &'static str)> {
-    let rest = line.trim_start().strip_prefix('"')?;
-    let end = memchr::memchr(b'"', rest.as_bytes())?;
-    Some((rest.get(..end)?, rest.get(end + 1..)?))
+impl<const LINES: usize> Table<LINES> {
+    /// `text` ends with a line feed.
+    #[expect(clippy::indexing_slicing, reason = "bounded by the loop, and evaluated at compile time")]
+    const fn new(text: &'static str) -> Self {
+        let (bytes, mut starts, mut line, mut at) = (text.as_bytes(), [0; LINES], 1, 0);
+        while at < bytes.len() {
+            at += 1;
+            if bytes[at - 1] == b'\n' {
+                starts[line] = at as u32;
+                line += 1;
+            }
+        }
+        Self { text, starts }
+    }
+
+    /// A line behind its first quote: `name": value`; `None` for the braces around the rows.
+    fn line(&self, index: usize) -> Option<&'static str> {
+        let (start, end) = (*self.starts.get(index)?, *self.starts.get(index.checked_add(1)?)?);
+        self.text.get(start as usize..end as usize)?.trim_ascii_start().strip_prefix('"')
+    }
+
+    /// All rows.
+    fn rows(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        (0..LINES).filter_map(|index| self.line(index)?.split_once('"'))
+    }
+
+    /// The value of a row.
+    fn row(&self, name: &str) -> Option<&'static str> {
+        // the braces are the first line and the last one
+        let (mut low, mut high) = (1, LINES.saturating_sub(2));
+        while low < high {
+            let middle = low.midpoint(high);
+            let line = self.line(middle)?;
+            // the quote behind a shorter name sorts before all characters of names
+            match line.as_bytes().iter().take(name.len()).cmp(name.as_bytes()) {
+                Ordering::Equal if line.as_bytes().get(name.len()) == Some(&b'"') => return line.get(name.len()..),
+                Ordering::Equal => high = middle,
+                Ordering::Less => low = middle.saturating_add(1),
+                Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
 }
 
 fn quoted(value: &'static str) -> impl Iterator<Item = &'static str> {
@@ -185,14 +224,14 @@ mod tests {
     /// The look-up depends on the layout of the files; this is what a careless regeneration would break.
     #[test]
     fn every_row_is_found() {
-        let table: BTreeMap<String, (String, Option<String>, String)> = serde_json::from_str(SHIMS).unwrap();
+        let table: BTreeMap<String, (String, Option<String>, String)> = serde_json::from_str(SHIMS.text).unwrap();
         assert_eq!(table.len(), 3265);
         for (name, (first, last, _)) in &table {
             let shim = shim(name).unwrap_or_else(|| panic!("{name} is not found"));
             assert_eq!(shim.first.to_string(), *first, "{name}");
             assert_eq!(shim.last.map(|r| r.to_string()), *last, "{name}");
         }
-        let earlier: BTreeMap<String, Vec<String>> = serde_json::from_str(SHIMS_EARLIER).unwrap();
+        let earlier: BTreeMap<String, Vec<String>> = serde_json::from_str(SHIMS_EARLIER.text).unwrap();
         for (name, releases) in earlier {
             let found: Vec<String> = shim(&name).unwrap().earlier.iter().map(ToString::to_string).collect();
             assert_eq!(found, releases, "{name}");
@@ -214,8 +253,9 @@ mod tests {
 
     #[test]
     fn a_withdrawn_name_bounds_from_above() {
-        let range = releases_with(["aoti_torch_cpu__qconv2d_pointwise_tensor", "aoti_torch_empty_strided"]);
-        assert_eq!(range, Some((Release::new(2, 6), Release::new(2, 7))));
-        assert_eq!(releases_with(["aoti_check_inf_and_nan", "aoti_torch_as_strided"]), None);
+        let range = |names: [&str; 2]| releases_with(names.map(|name| shim(name).unwrap()).iter());
+        let common = range(["aoti_torch_cpu__qconv2d_pointwise_tensor", "aoti_torch_empty_strided"]);
+        assert_eq!(common, Some((Release::new(2, 6), Release::new(2, 7))));
+        assert_eq!(range(["aoti_check_inf_and_nan", "aoti_torch_as_strided"]), None);
     }
 }

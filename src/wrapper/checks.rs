@@ -4,7 +4,7 @@
 
 use super::blocks::{Block, Blocks};
 use super::constructor::dtype;
-use super::text::{between, index_after, number_at_start, word_at_start};
+use super::text::{between, cut, index_after, number_at_start, word_at_start};
 use crate::limits;
 use crate::model::{Checks, DType, DeviceKind};
 use std::collections::BTreeMap;
@@ -70,13 +70,13 @@ impl InputChecks {
             let statement = line.text.trim_start();
             if let Some(condition) = statement.strip_prefix("if (") {
                 pending_number = number_in_condition(condition);
-            } else if let Some((_, value)) = statement.split_once("_expected_dtype = ") {
+            } else if let Some((_, value)) = cut(statement, "_expected_dtype = ") {
                 pending_type = dtype(value.trim_end().trim_end_matches(';'));
-            } else if let Some((_, value)) = statement.split_once("_expected_device_type = ") {
+            } else if let Some((_, value)) = cut(statement, "_expected_device_type = ") {
                 pending_device = number_at_start(value).and_then(|(n, _)| i32::try_from(n).ok());
             } else if let Some(message) = between(statement, "\"input_handles", ", \"") {
                 let Some(index) = index_after(message, "").filter(|i| *i < limits::TENSORS) else { continue };
-                let Some((_, message)) = message.split_once("]: ") else { continue };
+                let Some((_, message)) = cut(message, "]: ") else { continue };
                 self.are_compiled_in = true;
                 let input = self.inputs.entry(index).or_default();
                 input.line.get_or_insert(line.number);
@@ -94,7 +94,7 @@ impl InputChecks {
     /// Reads the function that asks for the environment variable.
     pub fn read_gate(&mut self, blocks: &Blocks, block: &Block) {
         for line in blocks.lines(block) {
-            if let Some((_, rest)) = line.text.split_once("env_var_value[0] != ") {
+            if let Some((_, rest)) = cut(line.text, "env_var_value[0] != ") {
                 // a nightly wrote a NUL between the quotes and meant the number
                 let form = if rest.starts_with("'0'") { GateForm::Digit } else { GateForm::Number };
                 self.gate_form = Some(form);
@@ -139,7 +139,7 @@ impl InputCheck {
 /// The number of `32 != n_size[1]) {`, `n_size[1] < 2) {`, `n_size[1] > 640L) {`.
 fn number_in_condition(condition: &str) -> Option<i64> {
     let condition = condition.trim_end_matches([' ', '{', ')']);
-    let (left, right) = [" != ", " < ", " > "].iter().find_map(|sign| condition.split_once(sign))?;
+    let (left, right) = [" != ", " < ", " > "].iter().find_map(|sign| cut(condition, sign))?;
     [left, right].iter().find_map(|side| {
         let digits = side.trim_matches(|c| c == '(' || c == ')');
         let (number, rest) = number_at_start(digits)?;

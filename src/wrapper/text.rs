@@ -46,10 +46,18 @@ pub fn word_at_end(text: &str) -> &str {
     text.rfind(|c| !is_word(c)).and_then(|at| text.get(at..)?.get(1..)).unwrap_or(text)
 }
 
+/// What stands before and behind the first `needle`: `split_once` without its set-up, which costs more than the search of
+/// a line.
+pub fn cut<'a>(text: &'a str, needle: &str) -> Option<(&'a str, &'a str)> {
+    let Some(first) = needle.bytes().next() else { return Some(("", text)) };
+    memchr::memchr_iter(first, text.as_bytes())
+        .find_map(|at| Some((text.get(..at)?, text.get(at..)?.strip_prefix(needle)?)))
+}
+
 /// What stands between `open` and the next `close` after it.
 pub fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(open)?;
-    rest.split_once(close).map(|(inner, _)| inner)
+    let (_, rest) = cut(text, open)?;
+    cut(rest, close).map(|(inner, _)| inner)
 }
 
 /// The number at the start of `text`, and what follows it.
@@ -62,7 +70,7 @@ pub fn number_at_start(text: &str) -> Option<(i64, &str)> {
 
 /// `k` of the first `PREFIX[k]`.
 pub fn index_after(text: &str, prefix: &str) -> Option<usize> {
-    let (_, rest) = text.split_once(prefix)?;
+    let (_, rest) = cut(text, prefix)?;
     let (number, rest) = number_at_start(rest.strip_prefix('[')?)?;
     rest.starts_with(']').then_some(())?;
     usize::try_from(number).ok()
@@ -152,20 +160,20 @@ pub fn until_closed(text: &str) -> Option<(&str, &str)> {
 
 /// The arguments of the first call of `function` (given with its opening bracket, `loadKernel(`).
 pub fn call_arguments<'a>(text: &'a str, function: &str) -> Option<Vec<&'a str>> {
-    let (_, rest) = text.split_once(function)?;
+    let (_, rest) = cut(text, function)?;
     until_closed(rest).map(|(inner, _)| split_arguments(inner))
 }
 
 /// `(name, right side)` of `TYPE name = right side;` and of `TYPE name[] = right side;`.
 pub fn declaration(statement: &str) -> Option<(&str, &str)> {
-    let (left, right) = statement.split_once(" = ")?;
+    let (left, right) = cut(statement, " = ")?;
     // a condition or a call on the left is no declaration
     if left.contains('(') && !left.starts_with("decltype(auto)") || left.contains('.') {
         return None;
     }
     let name = word_at_end(left.strip_suffix("[]").unwrap_or(left));
-    let right = right.split_once("; ").map_or(right, |(first, _)| first);
-    let right = right.split_once("//").map_or(right, |(code, _)| code).trim_end();
+    let right = cut(right, "; ").map_or(right, |(first, _)| first);
+    let right = cut(right, "//").map_or(right, |(code, _)| code).trim_end();
     (!name.is_empty()).then_some((name, right.strip_suffix(';').unwrap_or(right)))
 }
 
