@@ -2,6 +2,7 @@
 
 use crate::container::{Container, ModelFolder};
 use crate::image::Image;
+use crate::image::dating;
 use crate::image::functions::functions;
 use crate::kernel;
 use crate::model::{Evidence, Kernel, KernelKind, Kind, Problem, Unknown, Witness};
@@ -72,25 +73,21 @@ pub fn find_assertions(image: &Image<'_>, kernels: &mut [Kernel]) {
     if !kernels.iter().any(is_open) {
         return;
     }
-    let Ok(mentions) = xref::text_mentions(image, Kernel::INDEX_ASSERTION) else { return };
-    if mentions.is_empty() {
+    if !dating::has_text(image, Kernel::INDEX_ASSERTION.as_bytes()) {
         return;
     }
-    let functions = functions(image);
-    for mention in mentions {
-        let after = functions.partition_point(|f| f.start <= mention.address);
-        let function = after.checked_sub(1).and_then(|at| functions.get(at)).filter(|f| mention.address < f.end);
-        let Some(name) = function.and_then(|f| f.name.as_deref()) else { continue };
+    let cpp = kernels.iter_mut().filter(|k| k.kind == KernelKind::Cpp);
+    let mut by_name: HashMap<String, &mut Kernel> = cpp.map(|k| (k.name.clone(), k)).collect();
+    for function in functions(image) {
         // compilers split functions: `k.cold`, `k._omp_fn.0`
-        let holds =
-            |k: &&mut Kernel| name.strip_prefix(k.name.as_str()).is_some_and(|r| r.is_empty() || r.starts_with('.'));
-        let kernel = kernels.iter_mut().filter(|k| k.kind == KernelKind::Cpp).find(holds);
-        if let Some(kernel) = kernel
-            && !kernel.assertions.contains(&mention.text)
-        {
-            let detail = format!("{name} holds `{}`", mention.text);
-            kernel.evidence.push(Evidence::new(Witness::CrossReference, detail).at_offset(mention.address));
-            kernel.assertions.push(mention.text);
+        let Some(name) = &function.name else { continue };
+        let Some(kernel) = name.split('.').next().and_then(|whole| by_name.get_mut(whole)) else { continue };
+        for mention in xref::text_mentions(image, &function, Kernel::INDEX_ASSERTION).unwrap_or_default() {
+            if !kernel.assertions.contains(&mention.text) {
+                let detail = format!("{name} holds `{}`", mention.text);
+                kernel.evidence.push(Evidence::new(Witness::CrossReference, detail).at_offset(mention.address));
+                kernel.assertions.push(mention.text);
+            }
         }
     }
 }
