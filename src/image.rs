@@ -24,6 +24,8 @@ pub use symbol::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Problem;
 use crate::source::Region;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
 
@@ -110,7 +112,7 @@ pub struct Image<'a> {
     reader: Reader<'a>,
     problems: Mutex<Vec<Problem>>,
     exports: OnceLock<Result<Vec<Symbol<'a>>>>,
-    export_order: OnceLock<Vec<usize>>,
+    export_index: OnceLock<HashMap<Cow<'a, str>, usize>>,
     imports: OnceLock<Result<Vec<Import<'a>>>>,
     symbols: OnceLock<Result<Vec<Symbol<'a>>>>,
     relocations: OnceLock<Result<Vec<Relocation<'a>>>>,
@@ -160,7 +162,7 @@ impl<'a> Image<'a> {
             reader,
             problems,
             exports: OnceLock::new(),
-            export_order: OnceLock::new(),
+            export_index: OnceLock::new(),
             imports: OnceLock::new(),
             symbols: OnceLock::new(),
             relocations: OnceLock::new(),
@@ -219,13 +221,11 @@ impl<'a> Image<'a> {
     /// The exported symbol of that name; `None` also when the table cannot be read.
     pub fn export(&self, name: &str) -> Option<&Symbol<'a>> {
         let exports = self.exports().ok()?;
-        let order = self.export_order.get_or_init(|| {
-            let mut order: Vec<usize> = (0..exports.len()).collect();
-            order.sort_by(|a, b| exports.get(*a).map(|s| &s.name).cmp(&exports.get(*b).map(|s| &s.name)));
-            order
-        });
-        let found = order.partition_point(|i| exports.get(*i).is_some_and(|s| s.name.as_ref() < name));
-        exports.get(*order.get(found)?).filter(|s| s.name == name)
+        // of symbols with one name the first counts, as for the loader
+        let index = self
+            .export_index
+            .get_or_init(|| exports.iter().enumerate().rev().map(|(i, s)| (s.name.clone(), i)).collect());
+        exports.get(*index.get(name)?)
     }
     /// Symbols that the library wants from others.
     ///

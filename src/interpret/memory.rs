@@ -98,8 +98,9 @@ impl Page<'_> {
         if !self.has_shadows {
             return false;
         }
+        let is_marked = |granule: usize| self.shadowed.get(granule / 64).is_some_and(|w| w >> (granule % 64) & 1 != 0);
         let (first, last) = (offset / 8, (offset + len.max(1) - 1) / 8);
-        (first..=last).any(|granule| self.shadowed.get(granule / 64).is_some_and(|w| w >> (granule % 64) & 1 != 0))
+        is_marked(first) || first != last && (first + 1..last + 1).any(is_marked)
     }
 }
 
@@ -275,17 +276,21 @@ impl<'a> Memory<'a> {
         let offset = (address & OFFSET) as usize;
         let index = self.page_index(address);
         let Some(page) = self.pages.get(index) else { return Value::ZERO };
-        if page.is_shadowed(offset, len.min(PAGE - offset)) {
-            let known = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len).map(|s| s.1);
-            if let Some(shadow) = known.or_else(|| self.promised(expressions, address)) {
-                return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
-            }
+        if page.is_shadowed(offset, len.min(PAGE - offset))
+            && let Some(shadow) = self.shadow_at(expressions, address, len)
+        {
+            return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
         }
         let Some(page) = self.pages.get(index) else { return Value::ZERO };
-        match page.bytes().get(offset..offset + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
-            Some(word) => Value::new(u64::from_le_bytes(word) & mask(len)),
+        match page.bytes().get(offset..).and_then(<[u8]>::first_chunk) {
+            Some(word) => Value::new(u64::from_le_bytes(*word) & mask(len)),
             None => Value::new(self.read(address, len)),
         }
+    }
+    #[inline(never)]
+    fn shadow_at(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Option<Shadow> {
+        let known = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len).map(|s| s.1);
+        known.or_else(|| self.promised(expressions, address))
     }
 
     /// Makes the words from an address on symbols when they are read: sizes and strides of a tensor of unknown rank.
@@ -321,11 +326,11 @@ impl<'a> Memory<'a> {
         let Some(page) = self.page_to_write(address) else { return };
         let is_shadowed = page.is_shadowed(offset, len);
         let Bytes::Own(bytes) = &mut page.bytes else { return };
-        let Some(place) = bytes.get_mut(offset..offset + 8) else { return };
         // whole words, because copies of a fixed size need no call
-        let old = <[u8; 8]>::try_from(&*place).map_or(0, u64::from_le_bytes);
+        let Some(place) = bytes.get_mut(offset..).and_then(<[u8]>::first_chunk_mut) else { return };
+        let old = u64::from_le_bytes(*place);
         let changed = mask(len);
-        place.copy_from_slice(&(old & !changed | bits & changed).to_le_bytes());
+        *place = (old & !changed | bits & changed).to_le_bytes();
         if is_logging {
             self.log.push(Undo::Word { address, len: len as u8, old });
             self.is_full |= self.log.len() > limits::UNDO_ENTRIES;

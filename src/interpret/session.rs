@@ -171,6 +171,14 @@ fn likely_devices(machine: &Machine<'_>) -> Vec<DeviceKind> {
     devices
 }
 
+/// A function of the C interface that answers through a pointer.
+#[derive(Clone, Copy)]
+struct Getter {
+    function: u64,
+    container: u64,
+    slot: u64,
+}
+
 impl Visit<'_> {
     fn fail(&mut self, phase: &'static str, exit: Exit) {
         let reason = match exit {
@@ -231,15 +239,21 @@ impl Visit<'_> {
         Ok(container)
     }
 
-    /// Asks a getter for something of `len` bytes; `None` when it is not exported or fails.
-    fn ask(&mut self, name: &str, index: Option<usize>, len: usize) -> Option<u64> {
+    /// A getter, with a place for its answer; `None` when it is not exported.
+    fn getter(&mut self, name: &str) -> Option<Getter> {
         let function = self.export(&format!("{CONTAINER}{name}"))?;
-        let container = self.container?;
-        let slot = self.machine.allocate(16);
-        let mut arguments = vec![Value::new(container)];
-        arguments.extend(index.map(|n| Value::new(n as u64)));
-        arguments.push(Value::new(slot));
-        match self.machine.call(function, &arguments) {
+        Some(Getter { function, container: self.container?, slot: self.machine.allocate(16) })
+    }
+    /// Asks a getter for something of `len` bytes; `None` when there is none, or it fails.
+    fn ask(&mut self, getter: Option<Getter>, index: Option<usize>, len: usize) -> Option<u64> {
+        let Getter { function, container, slot } = getter?;
+        self.machine.set_word(slot, 0);
+        let (container, answer) = (Value::new(container), Value::new(slot));
+        let result = match index {
+            Some(n) => self.machine.call(function, &[container, Value::new(n as u64), answer]),
+            None => self.machine.call(function, &[container, answer]),
+        };
+        match result {
             Ok(code) if code.bits as u32 == 0 => Some(self.machine.bus.memory.read(slot, len)),
             Ok(_) => None,
             Err(exit) => {
@@ -249,7 +263,8 @@ impl Visit<'_> {
         }
     }
     fn ask_count(&mut self, name: &str) -> Option<usize> {
-        let count = usize::try_from(self.ask(name, None, 8)?).ok()?;
+        let getter = self.getter(name);
+        let count = usize::try_from(self.ask(getter, None, 8)?).ok()?;
         if count > limits::TENSORS {
             self.failures.push(("getters", format!("{name} answers {count}, more than {}", limits::TENSORS)));
             return None;
@@ -262,9 +277,13 @@ impl Visit<'_> {
         }
         String::from_utf8(self.machine.text(at)).ok()
     }
-    fn ask_text(&mut self, name: &str, index: usize) -> Option<String> {
-        let at = self.ask(name, Some(index), 8)?;
+    fn ask_text(&mut self, getter: Option<Getter>, index: usize) -> Option<String> {
+        let at = self.ask(getter, Some(index), 8)?;
         self.text(at)
+    }
+    fn ask_texts(&mut self, name: &str, count: usize) -> Vec<Option<String>> {
+        let getter = self.getter(name);
+        (0..count).map(|n| self.ask_text(getter, n)).collect()
     }
 
     /// Asks all getters that are exported.
@@ -272,19 +291,21 @@ impl Visit<'_> {
         let names = ["GetNumInputs", "GetNumOutputs", "GetNumConstants"];
         self.counts = names.map(|name| self.ask_count(name));
         let [inputs, outputs, constants] = self.counts.map(Option::unwrap_or_default);
-        self.input_names = (0..inputs).map(|n| self.ask_text("GetInputName", n)).collect();
-        self.output_names = (0..outputs).map(|n| self.ask_text("GetOutputName", n)).collect();
+        self.input_names = self.ask_texts("GetInputName", inputs);
+        self.output_names = self.ask_texts("GetOutputName", outputs);
         self.ask_specs();
+        let [name, fqn, dtype, folded, kind, size] = ["Name", "OriginalFQN", "Dtype", "FromFolded", "Type", "DataSize"]
+            .map(|what| self.getter(&format!("GetConstant{what}")));
         for n in 0..constants {
-            let name_at = self.ask("GetConstantName", Some(n), 8).unwrap_or(0);
+            let name_at = self.ask(name, Some(n), 8).unwrap_or(0);
             let row = Row {
                 name: self.text(name_at),
                 name_at,
-                fqn: self.ask_text("GetConstantOriginalFQN", n),
-                dtype: self.ask("GetConstantDtype", Some(n), 4).and_then(|n| DType::from_aten(n as i32)),
-                folded: self.ask("GetConstantFromFolded", Some(n), 1).map(|b| b != 0),
-                kind: self.ask("GetConstantType", Some(n), 4).map(|n| ConstantKind::from_number(i64::from(n as i32))),
-                size_bytes: self.ask("GetConstantDataSize", Some(n), 8),
+                fqn: self.ask_text(fqn, n),
+                dtype: self.ask(dtype, Some(n), 4).and_then(|n| DType::from_aten(n as i32)),
+                folded: self.ask(folded, Some(n), 1).map(|b| b != 0),
+                kind: self.ask(kind, Some(n), 4).map(|n| ConstantKind::from_number(i64::from(n as i32))),
+                size_bytes: self.ask(size, Some(n), 8),
             };
             self.constants.push(row);
             if self.machine.bus.remaining == 0 {

@@ -157,12 +157,14 @@ impl X86_64 {
                 return Event::Outside(self.registers.pc);
             };
             let mut next = block.end;
-            for op in code.ops(&block) {
-                if bus.remaining == 0 {
-                    self.registers.pc = op.at;
-                    return Event::OutOfBudget;
-                }
-                bus.remaining -= 1;
+            // a block is paid for as a whole, though an event may leave it early
+            let ops = code.ops(&block);
+            let Some(remaining) = bus.remaining.checked_sub(ops.len() as u64) else {
+                bus.remaining = 0;
+                return Event::OutOfBudget;
+            };
+            bus.remaining = remaining;
+            for op in ops {
                 match (op.semantics)(self, bus, op) {
                     Step::Next => {}
                     Step::Jump(to) => {

@@ -4,10 +4,12 @@ use super::{Row, zero};
 use crate::interpret::explore::symbolic;
 use crate::interpret::layout;
 use crate::interpret::machine::{Answer, Exit, Machine};
+use crate::interpret::memory::AddressMap;
 use crate::interpret::tensors::{Kind, TensorId, Tensors};
 use crate::interpret::trace::Record;
 use crate::interpret::value::{Origin, Property, Value};
 use crate::model::{DType, DeviceKind};
+use std::sync::LazyLock;
 
 pub const TABLE: &[Row] = &[
     ("aoti_torch_dtype_element_size", element_size),
@@ -92,8 +94,9 @@ pub const PREFIXES: &[Row] = &[
     ("aoti_torch_", operator),
 ];
 
-/// Out-parameters of the operators.
-static SIGNATURES: &str = include_str!("shim_signatures.txt");
+/// Number of an operator's integer parameters, and which of them are written, by its name.
+static SIGNATURES: LazyLock<AddressMap<&str, &str>> =
+    LazyLock::new(|| include_str!("shim_signatures.txt").lines().filter_map(|line| line.split_once(' ')).collect());
 
 /// Writes an out-parameter.
 fn store(m: &mut Machine<'_>, n: usize, len: usize, value: Value) {
@@ -359,9 +362,8 @@ fn proxy_executor(m: &mut Machine<'_>) -> Answer {
 /// Any other shim is an operator: its results are tensors of unknown sizes.
 fn operator(m: &mut Machine<'_>) -> Answer {
     let name = m.import_name().to_owned();
-    let signature = SIGNATURES.lines().find_map(|line| {
-        let rest = line.strip_prefix(name.as_str())?.strip_prefix(' ')?;
-        let mut words = rest.split(' ');
+    let signature = SIGNATURES.get(name.as_str()).and_then(|signature| {
+        let mut words = signature.split(' ');
         let count: usize = words.next()?.parse().ok()?;
         let outs: Vec<usize> = words.next().unwrap_or("").split(',').filter_map(|n| n.parse().ok()).collect();
         Some((count, outs))
