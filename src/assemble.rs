@@ -13,6 +13,7 @@ mod kernels;
 mod library;
 mod model;
 mod symbols;
+mod trace;
 mod weigh;
 mod witnesses;
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub code: CodeReading,
     /// decode all code for the instruction sets it uses
     pub scans_instructions: bool,
+    /// keep what one run does, step by step; reads machine code for it: `--trace`
+    pub traces: bool,
     /// hash the whole file: `--digest`
     pub hashes_file: bool,
 }

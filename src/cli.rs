@@ -14,6 +14,7 @@ mod output;
 mod project;
 mod schema;
 mod show;
+mod trace;
 mod verify;
 
 use crate::report::Exit;
@@ -94,10 +95,13 @@ fn parse(args: &[OsString]) -> Result<Cli, Exit> {
     full.extend(given.iter().cloned());
     let parsed = command.try_get_matches_from(&full).and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.map_err(|error| {
-        if error.kind() == clap::error::ErrorKind::UnknownArgument
+        use clap::error::ErrorKind::{MissingRequiredArgument, UnknownArgument};
+        // show takes sizes only for a trace
+        let also = if error.kind() == MissingRequiredArgument { " (or to show --trace)" } else { "" };
+        if matches!(error.kind(), UnknownArgument | MissingRequiredArgument)
             && let Some(line) = verify_line(given, is_command, first)
         {
-            return complain(&format!("these flags belong to verify: {line}"));
+            return complain(&format!("these flags belong to verify{also}: {line}"));
         }
         let _ = error.print();
         if error.use_stderr() { Exit::Usage } else { Exit::Holds }

@@ -23,7 +23,6 @@ mod trace;
 mod value;
 
 pub use observe::WeightsRelation;
-pub use trace::{Step, Trace};
 
 use crate::error::Result;
 use crate::image::Image;
@@ -55,8 +54,6 @@ pub struct Recovery {
     pub stopped: Option<String>,
     /// imports that were called and are not modelled
     pub unknown_imports: Vec<String>,
-    /// what one run does, in order
-    pub trace: Trace,
     /// what the library asks of the file that its weights are appended to
     pub weights_relations: Vec<WeightsRelation>,
 }
@@ -71,14 +68,17 @@ pub fn recover(image: &Image<'_>, options: Options) -> Result<Recovery> {
     visit.ask_all();
     visit.run();
     let stopped = visit.failures.first().map(|(phase, reason)| format!("{phase}: {reason}"));
-    let observed = observe::observe(&mut visit, image);
+    let mut observed = observe::observe(&mut visit, image);
+    let (instructions, budget) = (visit.machine.spent(), visit.machine.budget());
+    if let Some(trace) = &mut observed.interface.trace {
+        (trace.instructions, trace.budget) = (instructions, budget);
+    }
     Ok(Recovery {
         interface: observed.interface,
-        instructions: visit.machine.spent(),
-        budget: visit.machine.budget(),
+        instructions,
+        budget,
         stopped,
         unknown_imports: visit.machine.imports.unknown.keys().cloned().collect(),
-        trace: observed.trace,
         weights_relations: observed.weights,
     })
 }

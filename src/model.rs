@@ -12,9 +12,11 @@ mod expr;
 mod guard;
 mod interface;
 mod kernel;
+mod peak;
 mod release;
 mod requires;
 mod tensor;
+mod trace;
 
 pub use artifact::{
     Archive, Artifact, Checks, CompiledBy, Exported, Hazard, Kind, Member, MetadataEntry, Model, Platform, Problem,
@@ -28,9 +30,11 @@ pub use expr::{Bounds, Expr};
 pub use guard::{Comparison, Condition, Guard};
 pub use interface::{Interface, OperatorCall};
 pub use kernel::{Arch, AssertionBound, Image, ImageFormat, Kernel, KernelKind, Launch};
+pub use peak::{Peak, PeakAt};
 pub use release::{Dated, Release};
 pub use requires::{CpuIsa, CustomOp, CxxRuntime, FunctionIsa, Requires};
 pub use tensor::{Label, TensorSpec};
+pub use trace::{Argument, Assumption, Step, SymbolSize, Trace};
 
 /// The word that our JSON has for a value of one of the enums: `custom_op_library`, `appended`.
 pub fn word(value: &impl serde::Serialize) -> String {

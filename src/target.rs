@@ -23,7 +23,7 @@ pub use bytes::parse_bytes;
 pub use cases::InputCase;
 pub use config::{HostUnknown, LoadConfig, Loader};
 pub use op_library::OpLibrary;
-pub use requests::{InputRequest, InputRequests, InputTexts, Resolved};
+pub use requests::{InputRequest, InputRequests, InputTexts, Resolved, parse_dim};
 pub use size::{Size, Span};
 pub use tensor::{DEVICES, StrideRequest, TensorRequest, parse_device, parse_dtype, parse_stride, parse_tensor};
 pub use usage::{UsageError, near_matches};

@@ -103,7 +103,7 @@ fn with_more_weights(library: &[u8], more: u64, path: &Path) {
 
 /// As `verify` and `show --deep` read: all witnesses.
 fn look(path: &Path) -> Artifact {
-    let settings = Settings { code: CodeReading::Always, scans_instructions: true, hashes_file: false };
+    let settings = Settings { code: CodeReading::Always, scans_instructions: true, ..Settings::default() };
     let artifact = aoti_inspect::inspect(path, &settings).unwrap();
     assert_eq!(artifact.error, None);
     assert_eq!(artifact.models.len(), 1);

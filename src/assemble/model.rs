@@ -3,7 +3,7 @@
 use super::device::{self, Statement};
 use super::library::{self, Library};
 use super::witnesses::{self, Source};
-use super::{CodeReading, Settings, call, claims, constants, kernels, symbols, weigh};
+use super::{CodeReading, Settings, call, claims, constants, kernels, symbols, trace, weigh};
 use crate::container::{self, Container, ModelFolder};
 use crate::error::{Error, Result};
 use crate::image::{Image, dating, isa};
@@ -40,7 +40,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let mut library = image.as_ref().map(|image| library::read(image, name)).unwrap_or_default();
     let source = witnesses::source(container, folder, &mut problems);
     let (mut interface, mut conflicts, missing) = testimony(container, image.as_ref(), settings, source.as_ref());
-    forget_tensors_of_cxx(&mut interface, &library);
+    forget_tensors_of_cxx(&mut interface, &library, settings.traces);
 
     let claims = claims::metadata(container, folder, &mut problems);
     conflicts.extend(claims.conflicts);
@@ -95,6 +95,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         kernels: found_kernels,
         unused_kernel_files: unused,
         operators: std::mem::take(&mut interface.operators),
+        trace: settings.traces.then_some(None),
         requires: library.requires,
         capabilities: library.capabilities,
         checks: interface.checks.clone(),
@@ -107,6 +108,11 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
         problem.place.member = problem.place.member.or_else(|| model.library.clone());
         problem
     }));
+    if let Some(found) = interface.trace.take().filter(|_| settings.traces) {
+        let (found, gaps) = trace::complete(found, &model);
+        unknown.extend(gaps);
+        model.trace = Some(Some(found));
+    }
     explain_gaps(&mut model, missing.as_deref(), &mut unknown);
     Drawn { model, unknown, problems, broken_library }
 }
@@ -198,9 +204,17 @@ fn stale(image: &Image<'_>, claim: &Interface) -> Option<Conflict> {
 
 /// The first releases pass C++ tensors about, whose fields the interpreter only partly models, and never check inputs: what it
 /// makes of their sizes is no fact.
-fn forget_tensors_of_cxx(interface: &mut Interface, library: &Library) {
+fn forget_tensors_of_cxx(interface: &mut Interface, library: &Library, asks_trace: bool) {
     const FIRST_WITH_CHECKS: Release = Release::new(2, 4);
     let is_older = library.dating.clone().finish().torch_max.is_some_and(|max| max < FIRST_WITH_CHECKS);
+    if is_older {
+        // `show` without --trace has no use for the reason
+        if asks_trace {
+            let reason = "libraries of torch 2.3 and older work on C++ tensors, whose calls are only partly read";
+            interface.unknown.push(Unknown::new("trace", reason));
+        }
+        interface.trace = None;
+    }
     if interface.witness != Some(Witness::Code) || !is_older {
         return;
     }
@@ -290,6 +304,7 @@ fn explain_gaps(model: &mut Model, missing: Option<&str>, unknown: &mut Vec<Unkn
     gap(model.constants.is_none(), "constants".into());
     gap(model.checks.is_none(), "checks".into());
     gap(model.weights.location.is_none(), "weights.location".into());
+    gap(model.trace == Some(None), "trace".into());
     for (list, tensors) in [("inputs", &model.inputs), ("outputs", &model.outputs)] {
         let Some(tensors) = tensors else {
             gap(true, list.into());

@@ -72,6 +72,8 @@ pub fn weigh(mut claim: Interface, code: &Interface, conflict: &str) -> (Interfa
         claim.operators.clone_from(&code.operators);
     }
     merge_kernels(&mut claim, code);
+    claim.trace = code.trace.clone();
+    super::trace::rename(&mut claim, &names);
     // what the code settled is no longer unknown; what the claim had settled the code need not
     claim.unknown.retain(|u| !is_known(&claim_view(&claim.inputs, &claim.outputs), &u.fact));
     let known = claim_view(&claim.inputs, &claim.outputs);

@@ -58,7 +58,7 @@ pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Inte
     let Some(image) = image else { return Err("there is no library whose code could be read".to_owned()) };
     match settings.code {
         CodeReading::Never => return Err("machine code was not read (--no-interpret)".to_owned()),
-        CodeReading::WhenNeeded if source.is_some_and(says_enough) => {
+        CodeReading::WhenNeeded if !settings.traces && source.is_some_and(says_enough) => {
             return Err("machine code was not read, the source states the rest".to_owned());
         }
         CodeReading::WhenNeeded | CodeReading::Always => {}

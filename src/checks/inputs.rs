@@ -13,9 +13,9 @@ pub use codes::CODES;
 pub use shapes::bounds_text;
 
 use super::{Judgement, Subject};
-use crate::model::{Device, TensorSpec};
+use crate::model::{Device, Expr, Model, SymbolRange, TensorSpec};
 use crate::report::{Finding, Level, Outcome};
-use crate::target::TensorRequest;
+use crate::target::{InputRequests, TensorRequest};
 use shapes::Shapes;
 use std::collections::BTreeMap;
 
@@ -53,6 +53,15 @@ impl<'a, 's> Sink<'a, 's> {
     fn not_asked(&mut self, topic: String) {
         self.out.not_asked(topic);
     }
+}
+
+/// What the model's symbols are for given shapes: numbers, or expressions over the given names. Whether the shapes fit
+/// is what the checks tell.
+pub fn symbol_values(model: &Model, requests: &InputRequests) -> BTreeMap<String, Expr> {
+    let inputs = model.inputs.as_deref().unwrap_or_default();
+    let shapes = Shapes::new(inputs, &requests.resolve(inputs).tensors, &requests.dims);
+    let value = |range: &SymbolRange| Some((range.symbol.clone(), shapes.value_of(&Expr::symbol(&range.symbol))?));
+    model.symbols.iter().filter_map(value).collect()
 }
 
 /// All that is asked about the inputs of one model.

@@ -71,6 +71,7 @@ pub fn cpu() -> Artifact {
         kernels: Vec::new(),
         unused_kernel_files: Vec::new(),
         operators: Vec::new(),
+        trace: None,
         requires: Requires::default(),
         capabilities: Vec::new(),
         checks: None,

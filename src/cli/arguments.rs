@@ -12,6 +12,7 @@ Examples:
   aoti-inspect verify model.pt2 --shape Bx10 --dim B=1..512
   aoti-inspect verify model.pt2 --cases recorded.jsonl --json
   aoti-inspect explain input-dim-range
+  aoti-inspect show model.pt2 --trace --shape 8x10
 
 Exit codes:
   0  all that was asked holds
@@ -19,6 +20,13 @@ Exit codes:
   2  wrong use or configuration
   3  unreadable, damaged or not an AOTInductor artefact
   4  undecided: something that was asked for is unknown, and nothing failed";
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  aoti-inspect show model.pt2
+  aoti-inspect show model.pt2 --trace
+  aoti-inspect show model.pt2 --only trace --trace --shape 8x10
+  aoti-inspect show model.pt2 --only inputs,kernels --json";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -103,6 +111,7 @@ pub enum Colour {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// What an artefact is: device, platform, inputs, outputs, constants, kernels, needs (taken when no command is given)
+    #[command(after_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
     /// Compare artefacts with a load configuration; the exit code is the verdict
     #[command(after_help = VERIFY_EXAMPLES)]
@@ -189,6 +198,26 @@ pub struct ShowArgs {
     /// Read machine code even where source states the facts, and compare
     #[arg(long)]
     pub deep: bool,
+    /// What one run does, step by step: allocations, operators, kernels, and the peak of memory
+    #[arg(long, conflicts_with = "no_interpret")]
+    pub trace: bool,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
+}
+
+/// Sizes that a trace is for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sizes of a trace")]
+pub struct SizeArgs {
+    /// With --trace: sizes of an input, 2x10, '[2, 10]', scalar; the trace then has numbers
+    #[arg(long, value_name = "[WHICH=]SHAPE", requires = "trace")]
+    pub shape: Vec<String>,
+    /// With --trace: the size of a symbol (s27=8), or of a NAME in a shape
+    #[arg(long, value_name = "NAME=SIZE", requires = "trace")]
+    pub dim: Vec<String>,
+    /// With --trace: the model of a package that the sizes are for
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `show`: what files are.
 
 use super::arguments::{OutputArgs, ShowArgs};
-use super::{CliError, open};
+use super::{CliError, open, trace};
 use crate::render::json::FACTS;
 use crate::render::text;
 use crate::report::Exit;
@@ -15,14 +15,21 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
             return Err(UsageError::unknown_word("--only", fact, FACTS).into());
         }
     }
+    if args.only.iter().any(|fact| fact == "trace") && !args.trace {
+        return Err(CliError::usage("--only trace: give --trace, too: machine code is read for it"));
+    }
+    let sizes = trace::read(&args.sizes)?;
     let given = open::given(&args.files)?;
     if given.is_empty() {
         return Err(CliError::usage("no ARTIFACT is given: aoti-inspect model.pt2"));
     }
     let code = code_reading(args.files.no_interpret, args.deep);
-    let settings = Settings { code, hashes_file: args.files.digest, ..Settings::default() };
+    let settings = Settings { code, traces: args.trace, hashes_file: args.files.digest, ..Settings::default() };
     let out = output.open()?;
-    let opened = open::open(&given, &settings)?;
+    let mut opened = open::open(&given, &settings)?;
+    if let Some(sizes) = &sizes {
+        sizes.apply(&mut opened.artifacts)?;
+    }
     super::verify::remark(&opened.remarks);
     let exit = if opened.artifacts.iter().any(|a| a.error.is_some()) || opened.artifacts.is_empty() {
         Exit::Unreadable

@@ -31,6 +31,7 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         code: if args.files.no_interpret { CodeReading::Never } else { CodeReading::Always },
         scans_instructions: all_configs().any(|c| c.cpu.is_some()),
         hashes_file: args.files.digest,
+        ..Settings::default()
     };
     let out = output.open()?;
     let artifacts = if jobs.is_empty() {

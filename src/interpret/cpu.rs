@@ -183,6 +183,8 @@ pub trait Processor {
     /// Recomputes what depends on symbols after an assignment changed.
     fn refresh(&mut self, expressions: &mut Expressions);
 
+    /// How many registers for arguments a function reads, seen without running it; at most `limit` instructions.
+    fn arguments_read(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> usize;
     /// Looks at a function without running it; at most `limit` instructions.
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey;
     /// For a stub that jumps through a slot: where it leads.

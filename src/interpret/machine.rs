@@ -146,6 +146,7 @@ pub struct Machine<'a> {
     /// kernels that compute are stepped over
     pub skips_kernels: bool,
     kernels: AddressMap<u64, bool>,
+    argument_counts: AddressMap<u64, usize>,
     /// state of the import handlers that need one
     pub host: super::imports::Host,
     budget: u64,
@@ -163,6 +164,9 @@ pub fn processor_for(architecture: Architecture, format: Format) -> Option<Box<d
 
 /// Instructions looked at to decide whether a function is a kernel.
 const SURVEY_INSTRUCTIONS: usize = 4_000;
+
+/// Instructions of a kernel that are looked at for the arguments that it takes: they are read early.
+const ARGUMENT_INSTRUCTIONS: usize = 1_000;
 /// Where our calls begin on the stack.
 const STACK_START: u64 = layout::STACK.end - 0x4000;
 
@@ -191,6 +195,7 @@ impl<'a> Machine<'a> {
             literals: BTreeMap::new(),
             skips_kernels: false,
             kernels: AddressMap::default(),
+            argument_counts: AddressMap::default(),
             host: super::imports::Host::default(),
             budget: 0,
         }
@@ -474,11 +479,24 @@ impl<'a> Machine<'a> {
         };
         let name = match self.loaded.kernels.get(&target) {
             Some(name) => (*name).to_owned(),
-            None => self.function_name(target),
+            // a neighbour's name would only mislead
+            None => match self.loaded.functions().get(&target) {
+                Some(name) => (*name).to_owned(),
+                None => format!("{:#x}", self.file_address(target)),
+            },
         };
         let arguments = (0..self.cpu.register_arguments()).map(|n| self.argument(n)).collect();
+        // what lies in the other registers was left there by earlier code
+        let taken = match self.argument_counts.get(&target) {
+            Some(known) => *known,
+            None => {
+                let count = self.cpu.arguments_read(&mut self.bus, target, ARGUMENT_INSTRUCTIONS);
+                self.argument_counts.insert(target, count);
+                count
+            }
+        };
         let address = self.file_address(target);
-        self.recorder.add(super::trace::Record::Kernel { name, address, arguments });
+        self.recorder.add(super::trace::Record::Kernel { name, address, arguments, taken });
     }
 
     /// Registers, for snapshots.

@@ -2,15 +2,17 @@
 
 mod inputs;
 mod kernels;
+mod layout;
+mod names;
 mod outputs;
 mod plan;
 mod symbols;
 mod weights;
 
 use super::session::Visit;
-use super::trace::Trace;
 use crate::image::Image;
 use crate::model::{Checks, Constant, Device, DeviceKind, Evidence, Interface, Unknown, Witness};
+use names::Names;
 use symbols::Symbols;
 
 pub use weights::WeightsRelation;
@@ -22,8 +24,6 @@ const ENVIRONMENT: &str = "AOTI_RUNTIME_CHECK_INPUTS";
 pub struct Observed {
     /// the testimony
     pub interface: Interface,
-    /// what one run does
-    pub trace: Trace,
     /// what the file of appended weights has to satisfy
     pub weights: Vec<WeightsRelation>,
 }
@@ -38,7 +38,8 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
     interface.constants = constants(visit, image, &mut interface);
     interface.outputs = outputs::outputs(visit, &symbols, &mut interface);
     interface.has_lower_bounds = inputs::has_lower_bounds(&interface.inputs);
-    interface.kernels = kernels::kernels(visit, &symbols);
+    let names = Names::of_run(visit);
+    interface.kernels = kernels::kernels(visit, &symbols, &names);
     interface.operators = kernels::operators(visit, &symbols);
     interface.checks = visit.has_run.then(|| checks(visit, &symbols));
     interface.weights = weights::location(visit, image);
@@ -51,13 +52,13 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
             .unknown
             .push(Unknown::new("kernels", format!("another branch of the code was not followed: {reason}")));
     }
-    let trace = plan::trace(visit, &symbols, &interface);
+    interface.trace = plan::trace(visit, &symbols, &names, &interface);
     let weights = weights::relations(visit);
     if weights.iter().any(|relation| !relation.holds) {
         // what was mapped is not where the weights are
         interface.constants.iter_mut().for_each(|constant| constant.file_offset = None);
     }
-    Observed { interface, trace, weights }
+    Observed { interface, weights }
 }
 
 fn checks(visit: &Visit<'_>, symbols: &Symbols) -> Checks {

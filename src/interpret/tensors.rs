@@ -107,6 +107,16 @@ impl Tensors {
     pub fn handle(id: TensorId) -> u64 {
         layout::TENSORS.start + u64::from(id) * SLOT
     }
+    /// The tensor whose memory a tensor uses: itself, unless it is a view or another handle.
+    pub fn owner(&self, mut id: TensorId) -> TensorId {
+        while let Some(tensor) = self.get(id) {
+            match tensor.base {
+                Some(base) if base < id && tensor.kind != (Kind::Alias { is_copy: true }) => id = base,
+                _ => break,
+            }
+        }
+        id
+    }
     /// The tensor at the end of the chain of bases, and whether memory is shared all the way.
     pub fn root(&self, id: TensorId) -> (TensorId, bool) {
         let (mut id, mut shares) = (id, true);

@@ -3,7 +3,6 @@
 use super::tensors::TensorId;
 use super::value::Value;
 use crate::limits;
-use crate::model::Expr;
 
 /// One thing that the library did, with values as the machine has them.
 #[derive(Debug, Clone)]
@@ -47,8 +46,10 @@ pub enum Record {
         name: String,
         /// address in the file
         address: u64,
-        /// integer arguments in registers
+        /// what lies in the registers for integer arguments
         arguments: Vec<Value>,
+        /// how many of them the kernel takes
+        taken: usize,
     },
     /// device memory was allocated directly
     DeviceBytes(Value),
@@ -91,75 +92,4 @@ impl Recorder {
     pub fn records(&self) -> &[Record] {
         &self.records
     }
-}
-
-/// One line of `show --trace`.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[serde(tag = "action", rename_all = "snake_case")]
-pub enum Step {
-    /// a buffer
-    Allocate {
-        /// `buf3`, as this trace calls it
-        tensor: String,
-        /// sizes
-        shape: Vec<Option<Expr>>,
-        /// PyTorch's name of the element type
-        dtype: Option<String>,
-        /// PyTorch's name of the device
-        device: Option<String>,
-        /// bytes
-        bytes: Option<Expr>,
-    },
-    /// the last handle to a buffer was given back
-    Free {
-        /// its name
-        tensor: String,
-    },
-    /// an operator of libtorch
-    Operator {
-        /// name of the shim
-        name: String,
-        /// tensors among its arguments
-        tensors: Vec<String>,
-    },
-    /// a custom operator
-    CustomOperator {
-        /// index in the extern-node list
-        number: i64,
-        /// integers
-        integers: Vec<Option<Expr>>,
-        /// tensors
-        tensors: Vec<String>,
-    },
-    /// a kernel of the library
-    Kernel {
-        /// its name
-        name: String,
-        /// tensors and sizes
-        arguments: Vec<String>,
-    },
-    /// a GPU kernel
-    Launch {
-        /// its name
-        name: String,
-        /// blocks
-        grid: [Option<Expr>; 3],
-        /// threads per block
-        block: [Option<Expr>; 3],
-        /// dynamic shared memory
-        shared_bytes: Option<u64>,
-        /// tensors and sizes
-        arguments: Vec<String>,
-    },
-}
-
-/// What the model does in one run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Trace {
-    /// in order
-    pub steps: Vec<Step>,
-    /// bytes of constants on the model's device
-    pub constant_bytes: Option<u64>,
-    /// the list was cut at its cap
-    pub is_cut: bool,
 }

@@ -558,7 +558,12 @@ impl Expressions {
                     let n = self.as_constant(*b).filter(|n| (0..63).contains(n))?;
                     match self.division_by_product(*a, n) {
                         Some((of, by)) => Some(go(&of)?.floor_div(&Expr::Int(by))),
-                        None => self.quotient(a, &Expr::Int(1 << n), name),
+                        None => match self.division_by_multiple(*a, n) {
+                            Some((multiplier, by)) => {
+                                Some(go(a)?.floor_div(&Expr::Int(multiplier)).floor_div(&Expr::Int(by)))
+                            }
+                            None => self.quotient(a, &Expr::Int(1 << n), name),
+                        },
                     }
                 }
                 Operation::And => {
@@ -618,6 +623,24 @@ impl Expressions {
         })
     }
 
+    /// The same for numbers of 32 bits, where the product has room in one register: `(x * m) >> n`, with every term
+    /// of the sum a multiple of m. Gives m and d.
+    fn division_by_multiple(&self, product: Shadow, n: i64) -> Option<(i64, i64)> {
+        let Node::Linear(terms, constant) = self.node(product) else { return None };
+        let n = u32::try_from(n).ok().filter(|n| (32..63).contains(n))?;
+        let all = terms.iter().map(|(_, factor)| *factor).chain([*constant]);
+        if all.clone().any(|factor| factor < 0) {
+            return None;
+        }
+        let multiplier = all.fold(0u64, |a, b| greatest_common_divisor(a, b.unsigned_abs()));
+        let scale = 1u64 << n;
+        // a smaller one could be a number that somebody wrote
+        let by = scale.checked_div(multiplier).filter(|by| *by > 1 && multiplier > 1 << 16)?.checked_add(1)?;
+        // exact for every x of 32 bits
+        let excess = multiplier.checked_mul(by)?.checked_sub(scale)?;
+        (excess <= 1 << (n - 32)).then_some((i64::try_from(multiplier).ok()?, i64::try_from(by).ok()?))
+    }
+
     /// Never negative, because it is a sum of sizes with positive factors.
     fn is_size_like(&self, shadow: Shadow) -> bool {
         match self.node(shadow) {
@@ -668,6 +691,14 @@ impl Expressions {
             _ => None,
         }
     }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while let Some(rest) = a.checked_rem(b) {
+        (a, b) = (b, rest);
+    }
+    a
 }
 
 const fn operate(operation: Operation, a: i64, b: i64) -> i64 {

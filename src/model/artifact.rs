@@ -1,8 +1,8 @@
 //! The artefact as a whole.
 
 use super::{
-    Constant, Device, Evidence, Guard, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, TensorSpec,
-    Unknown, Weights,
+    Constant, Device, Evidence, Guard, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, SymbolSize, TensorSpec,
+    Trace, Unknown, Weights,
 };
 use crate::error::Place;
 use schemars::JsonSchema;
@@ -255,6 +255,9 @@ pub struct Model {
     /// operators called, in order, where code or source tell
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorCall>,
+    /// what one run does: absent when it was not asked for, `null` when it is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Option<Trace>>,
     /// needs
     pub requires: Requires,
     /// what the exported functions allow: `run_single_threaded`, `update_constants`
@@ -269,6 +272,19 @@ pub struct Model {
     /// contradictions between witnesses, judged by `checks`
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<super::Conflict>,
+}
+
+impl Model {
+    /// The trace, when it was asked for and is known.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref().and_then(Option::as_ref)
+    }
+    /// Puts sizes in the place of symbols, in the trace alone. Returns why the steps and the peak are not those of these
+    /// sizes, when the code takes another way for them.
+    pub fn set_trace_sizes(&mut self, sizes: &[SymbolSize]) -> Option<String> {
+        let Some(Some(trace)) = &mut self.trace else { return None };
+        trace.set_sizes(sizes, self.device.as_ref(), &self.symbols)
+    }
 }
 
 /// An exported program in the same file, or given beside it.

@@ -35,6 +35,14 @@ impl Expr {
         Self::Symbol(name.into())
     }
 
+    /// The number, when it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(n) => Some(*n),
+            _ => None,
+        }
+    }
+
     /// `self + other`
     #[must_use]
     pub fn add(&self, other: &Self) -> Self {

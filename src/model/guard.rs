@@ -1,7 +1,7 @@
 //! Guards of an exported program: Python conditions over sizes of inputs, the only place where divisibility and relations
 //! survive (format reference 7.4).
 
-use super::Expr;
+use super::{Bounds, Expr};
 
 /// How two sizes are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,17 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    /// As it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
     /// Applies it.
     pub fn holds(self, left: i64, right: i64) -> bool {
         match self {
@@ -71,6 +82,38 @@ impl Condition {
         result
     }
 
+    /// The condition with symbols replaced; a symbol for which `replace` gives `None` stays.
+    #[must_use]
+    pub fn substitute(&self, replace: &dyn Fn(&str) -> Option<Expr>) -> Self {
+        let all = |parts: &[Self]| parts.iter().map(|part| part.substitute(replace)).collect();
+        match self {
+            Self::Compare(how, a, b) => Self::Compare(*how, a.substitute(replace), b.substitute(replace)),
+            Self::And(parts) => Self::And(all(parts)),
+            Self::Or(parts) => Self::Or(all(parts)),
+            Self::Not(part) => Self::Not(Box::new(part.substitute(replace))),
+        }
+    }
+
+    /// True when it holds for all values within the bounds, as far as arithmetic of ranges shows.
+    pub fn always_holds(&self, bounds: &dyn Fn(&str) -> Bounds) -> bool {
+        match self {
+            Self::Compare(how, a, b) => {
+                let (low, high) = a.sub(b).range(bounds);
+                match how {
+                    Comparison::Equal => low == Some(0) && high == Some(0),
+                    Comparison::NotEqual => low.is_some_and(|n| n > 0) || high.is_some_and(|n| n < 0),
+                    Comparison::Less => high.is_some_and(|n| n < 0),
+                    Comparison::LessOrEqual => high.is_some_and(|n| n <= 0),
+                    Comparison::Greater => low.is_some_and(|n| n > 0),
+                    Comparison::GreaterOrEqual => low.is_some_and(|n| n >= 0),
+                }
+            }
+            Self::And(parts) => parts.iter().all(|part| part.always_holds(bounds)),
+            Self::Or(parts) => parts.iter().any(|part| part.always_holds(bounds)),
+            Self::Not(_) => false,
+        }
+    }
+
     /// Names of the values in it, each once, sorted.
     pub fn names(&self) -> Vec<&str> {
         let mut found = match self {
@@ -81,6 +124,18 @@ impl Condition {
         found.sort_unstable();
         found.dedup();
         found
+    }
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |parts: &[Self], word: &str| parts.iter().map(|p| format!("({p})")).collect::<Vec<_>>().join(word);
+        match self {
+            Self::Compare(how, a, b) => write!(f, "{a} {} {b}", how.sign()),
+            Self::And(parts) => f.write_str(&list(parts, " and ")),
+            Self::Or(parts) => f.write_str(&list(parts, " or ")),
+            Self::Not(part) => write!(f, "not ({part})"),
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 //! cross-references and exported programs. `assemble` weighs several of them into one [`super::Model`].
 
 use super::{
-    Checks, Constant, Device, DeviceKind, Evidence, Expr, Kernel, Relation, TensorSpec, Unknown, WeightsLocation,
-    Witness,
+    Checks, Constant, Device, DeviceKind, Evidence, Expr, Kernel, Relation, TensorSpec, Trace, Unknown,
+    WeightsLocation, Witness,
 };
 
 /// A call that the model makes, in order.
@@ -58,6 +58,8 @@ pub struct Interface {
     pub has_lower_bounds: Option<bool>,
     /// dims whose relation to others is open
     pub relations: Vec<Relation>,
+    /// what one run does, as far as this witness followed it
+    pub trace: Option<Trace>,
     /// facts that this witness looked for and could not read
     pub unknown: Vec<Unknown>,
 }

@@ -125,6 +125,7 @@ pub const FACTS: &[&str] = &[
     "weights",
     "kernels",
     "operators",
+    "trace",
     "requires",
     "capabilities",
     "checks",

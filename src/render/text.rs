@@ -8,6 +8,7 @@ mod report;
 mod show;
 mod table;
 mod theme;
+mod trace;
 
 pub use call::render_call;
 pub use report::render_report;

@@ -216,8 +216,11 @@ impl TensorRequest {
     }
 }
 
-/// `B=1..512`
-fn parse_dim(text: &str) -> Result<(String, Span), UsageError> {
+/// `B=1..512`: a name and its size or range.
+///
+/// # Errors
+/// For anything else.
+pub fn parse_dim(text: &str) -> Result<(String, Span), UsageError> {
     let place = format!("--dim {text}");
     let Some((name, span)) = text.split_once('=') else {
         return Err(UsageError::new(format!("{place}: write NAME=1..512 or NAME=8")));

@@ -10,6 +10,7 @@ mod flags;
 mod float;
 mod integer;
 mod lanes;
+mod liveness;
 mod load_store;
 mod survey;
 #[cfg(test)]
@@ -285,6 +286,9 @@ impl Processor for Aarch64 {
         self.registers.flags.refresh(expressions);
     }
 
+    fn arguments_read(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> usize {
+        liveness::arguments_read(bus, function, ARGUMENTS, limit)
+    }
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
         survey::survey(bus, function, limit)
     }

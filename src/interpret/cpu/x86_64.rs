@@ -8,6 +8,7 @@ mod decode;
 mod flags;
 mod float;
 mod integer;
+mod liveness;
 mod operands;
 mod packed;
 mod strings;
@@ -289,6 +290,9 @@ impl Processor for X86_64 {
         self.registers.flags.refresh(expressions);
     }
 
+    fn arguments_read(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> usize {
+        liveness::arguments_read(bus, function, self.convention.arguments, limit)
+    }
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
         survey::survey(self, bus, function, limit)
     }

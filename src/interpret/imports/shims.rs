@@ -82,6 +82,10 @@ pub const TABLE: &[Row] = &[
         Ok(Value::ZERO)
     }),
     ("aoti_torch_get_current_stream", |m| object(m, 1)),
+    // torch/csrc/inductor/aoti_torch/c/shim_mps.h: what they give are no tensors
+    ("aoti_torch_mps_create_shader_library", |m| object(m, 1)),
+    ("aoti_torch_mps_get_kernel_function", |m| object(m, 2)),
+    ("aoti_torch_mps_run_command_block", in_place),
 ];
 
 pub const PREFIXES: &[Row] = &[

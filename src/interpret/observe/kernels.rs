@@ -1,17 +1,23 @@
 //! Kernels and operators: what a run calls, with sizes as expressions.
 
+use super::names::Names;
 use super::symbols::Symbols;
 use crate::interpret::imports::ModuleSource;
 use crate::interpret::session::Visit;
 use crate::interpret::trace::Record;
 use crate::interpret::value::Value;
-use crate::model::{Evidence, Expr, Kernel, KernelKind, Launch, OperatorCall, Witness};
+use crate::model::{Argument, Dim, Evidence, Expr, Kernel, KernelKind, Launch, OperatorCall, Witness};
 
 /// Threads of a warp; kernels for AMD's 64-wide ones are told by their own readers.
 const WARP: u64 = 32;
 
 /// All kernels in the order of their first use.
-pub fn kernels(visit: &Visit<'_>, symbols: &Symbols) -> Vec<Kernel> {
+pub fn kernels(visit: &Visit<'_>, symbols: &Symbols, names: &Names) -> Vec<Kernel> {
+    let text = |value: &Value| match argument(visit, symbols, names, *value) {
+        Some(Argument::Tensor { tensor }) => tensor,
+        Some(Argument::Number(dim)) => dim.to_string(),
+        None => "?".to_owned(),
+    };
     let mut kernels: Vec<Kernel> = Vec::new();
     for function in &visit.machine.host.functions {
         if kernels.iter().any(|k| k.name == function.name && k.kind == KernelKind::Triton) {
@@ -46,11 +52,11 @@ pub fn kernels(visit: &Visit<'_>, symbols: &Symbols) -> Vec<Kernel> {
                 kernel.launches.push(Launch {
                     grid: grid.map(|side| symbols.expression(visit, side, 4)),
                     threads: threads.and_then(|n| u32::try_from(n).ok()),
-                    arguments: arguments.iter().map(|a| argument(visit, symbols, *a)).collect(),
+                    arguments: arguments.iter().map(text).collect(),
                     line: None,
                 });
             }
-            Record::Kernel { name, address, arguments } => {
+            Record::Kernel { name, address, arguments, taken } => {
                 let at = kernels.iter().position(|k| k.name == *name);
                 let at = at.unwrap_or_else(|| {
                     let mut kernel = Kernel::new(name.clone(), KernelKind::Cpp);
@@ -63,7 +69,7 @@ pub fn kernels(visit: &Visit<'_>, symbols: &Symbols) -> Vec<Kernel> {
                     kernel.launches.push(Launch {
                         grid: [None, None, None],
                         threads: None,
-                        arguments: arguments.iter().map(|a| argument(visit, symbols, *a)).collect(),
+                        arguments: arguments.iter().take(*taken).map(text).collect(),
                         line: None,
                     });
                 }
@@ -74,17 +80,18 @@ pub fn kernels(visit: &Visit<'_>, symbols: &Symbols) -> Vec<Kernel> {
     kernels
 }
 
-/// A kernel's argument for people: a tensor by the trace's name, a size as an expression, `?` for what is neither.
-pub fn argument(visit: &Visit<'_>, symbols: &Symbols, value: Value) -> String {
+/// A kernel's argument: a tensor by the trace's name or a size; `None` for what is neither.
+pub fn argument(visit: &Visit<'_>, symbols: &Symbols, names: &Names, value: Value) -> Option<Argument> {
     let tensors = &visit.machine.tensors;
     if let Some(id) = tensors.id_of_data(value.bits).or_else(|| tensors.id_of(value.bits)) {
-        return super::plan::name_of(visit, id);
+        return Some(Argument::Tensor { tensor: names.of(visit, id) });
     }
-    match value.shadow {
-        Some(_) => symbols.expression(visit, value, 8).map_or_else(|| "?".to_owned(), |e| e.to_string()),
-        None if value.bits < 1 << 40 => value.bits.to_string(),
-        None => "?".to_owned(),
-    }
+    let number = match value.shadow {
+        Some(_) => symbols.expression(visit, value, 8)?,
+        None if value.bits < 1 << 40 => Expr::Int(value.signed(8)),
+        None => return None,
+    };
+    Some(Argument::Number(Dim::from_expr(number, None, None)))
 }
 
 /// Operators of libtorch and custom ones, in call order.

@@ -1,10 +1,10 @@
 //! Outputs: the tensors that the run left behind.
 
-use super::symbols::{Range, Symbols};
+use super::layout::{self, Source};
+use super::symbols::Symbols;
 use crate::interpret::session::Visit;
 use crate::interpret::tensors::{Kind, Tensor, TensorId};
-use crate::interpret::value::{Origin, Property, Value};
-use crate::model::{DType, Device, DeviceKind, Dim, Evidence, Interface, TensorSpec, Unknown, Witness};
+use crate::model::{Dim, Evidence, Expr, Interface, TensorSpec, Unknown, Witness};
 
 /// All outputs, with what is unknown about them.
 pub fn outputs(visit: &Visit<'_>, symbols: &Symbols, interface: &mut Interface) -> Vec<TensorSpec> {
@@ -55,13 +55,8 @@ fn describe(
             _ => None,
         };
     }
-    let single = |property| symbols.range(Origin::Tensor(tensor.symbols, property)).and_then(Range::single);
-    let dtype = tensor.dtype.or_else(|| single(Property::DType).and_then(|n| i32::try_from(n).ok()));
-    output.dtype = dtype.map(|n| DType::from_aten(n).unwrap_or_else(|| DType::Other(format!("scalar type {n}"))));
-    let device = tensor.device.or_else(|| single(Property::Device).and_then(|n| i32::try_from(n).ok()));
-    output.device = device
-        .map(|n| DeviceKind::from_aten(n).unwrap_or_else(|| DeviceKind::Other(format!("device type {n}"))))
-        .map(Device::new);
+    output.dtype = layout::dtype(symbols, tensor);
+    output.device = layout::device(symbols, tensor);
     // an input handed back, whole, has the input's facts
     let source = visit.inputs.iter().position(|input| *input == tensor.symbols);
     if let Some(input) = source.and_then(|n| interface.inputs.get(n)).filter(|_| tensor.sizes.is_none()) {
@@ -71,25 +66,21 @@ fn describe(
         output.evidence.push(Evidence::new(Witness::Code, format!("inputs[{}], handed back", input.index)));
         return;
     }
-    let dims = |values: &[Value]| -> Vec<Option<Dim>> {
-        values.iter().map(|v| symbols.expression(visit, *v, 8).map(|e| Dim::from_expr(e, None, None))).collect()
-    };
-    if let Some(sizes) = &tensor.sizes {
-        output.rank = Some(sizes.len());
-        output.shape = Some(dims(sizes));
-        output.stride = tensor.strides.as_deref().map(dims);
-        output.evidence.push(Evidence::new(Witness::Code, "allocation, interpreted"));
-    } else if let Some(rank) = single(Property::Rank).and_then(|n| u8::try_from(n).ok()) {
-        let list = |property: fn(u8) -> Property| -> Vec<Option<Dim>> {
-            (0..rank)
-                .map(|dim| symbols.resolve(visit, Origin::Tensor(tensor.symbols, property(dim)), 0))
-                .map(|e| e.map(|e| Dim::from_expr(e, None, None)))
-                .collect()
+    if let Some(found) = layout::layout(visit, symbols, tensor) {
+        let dims = |list: Vec<Option<Expr>>| -> Vec<Option<Dim>> {
+            list.into_iter().map(|e| e.map(|e| Dim::from_expr(e, None, None))).collect()
         };
-        output.rank = Some(usize::from(rank));
-        output.shape = Some(list(Property::Size));
-        output.stride = Some(list(Property::Stride));
-        output.evidence.push(Evidence::new(Witness::Code, "asserted, interpreted"));
+        output.rank = Some(found.shape.len());
+        let has_strides = tensor.strides.is_some() || found.source == Source::Assertion;
+        output.shape = Some(dims(found.shape));
+        output.stride = has_strides.then(|| dims(found.stride));
+        output.evidence.push(Evidence::new(
+            Witness::Code,
+            match found.source {
+                Source::Allocation => "allocation, interpreted",
+                Source::Assertion => "asserted, interpreted",
+            },
+        ));
     }
     if visit.machine.host.has_cxx_tensors {
         let rule = "read through the layout of C++ tensors in torch 2.2 to 2.5";

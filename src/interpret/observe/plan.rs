@@ -1,121 +1,230 @@
 //! The memory and launch plan of one run, for `show --trace`.
 
 use super::kernels::argument;
+use super::layout;
+use super::names::{Names, is_buffer};
 use super::symbols::Symbols;
+use crate::image::imports::demangled;
+use crate::interpret::explore::Constraint;
 use crate::interpret::session::Visit;
 use crate::interpret::tensors::{Kind, TensorId};
-use crate::interpret::trace::{Record, Step, Trace};
-use crate::interpret::value::Value;
-use crate::model::{DType, DeviceKind, Expr, Interface};
-use std::collections::BTreeMap;
+use crate::interpret::trace::Record;
+use crate::interpret::value::{Relation, Value};
+use crate::limits;
+use crate::model::{Argument, Assumption, Comparison, Condition, Dim, Expr, Interface, Step, Trace};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// A tensor's name in the trace: `inputs[0]`, `constants[2]`, or `buf7` by its number.
-pub fn name_of(visit: &Visit<'_>, id: TensorId) -> String {
-    let (root, _) = visit.machine.tensors.root(id);
-    match visit.machine.tensors.get(root).map(|t| &t.kind) {
-        Some(Kind::Input(n)) => format!("inputs[{n}]"),
-        Some(Kind::Constant(n)) => format!("constants[{n}]"),
-        _ => format!("buf{root}"),
+/// Everything the run did, in order; `None` when there was no model to run.
+pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &Interface) -> Option<Trace> {
+    if visit.container.is_none() || (!visit.has_run && visit.run_ends_at == 0) {
+        return None;
     }
+    let records = visit.machine.recorder.records();
+    let planner = Planner { visit, symbols, names, interface };
+    let mut plan = Plan::default();
+    for record in records.get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default() {
+        planner.add(record, &mut plan);
+    }
+    let stopped = visit.failures.iter().find(|(phase, _)| *phase != "getters");
+    Some(Trace {
+        steps: plan.steps,
+        assumes: planner.assumptions(),
+        // runs along other branches come after this one
+        is_cut: visit.machine.recorder.is_cut && visit.run_ends_at >= limits::TRACE_ENTRIES,
+        stopped: stopped.map(|(phase, reason)| format!("{phase}: {reason}")),
+        ..Trace::default()
+    })
 }
 
-/// Everything the run did, in order.
-pub fn trace(visit: &Visit<'_>, symbols: &Symbols, interface: &Interface) -> Trace {
-    let mut trace = Trace { is_cut: visit.machine.recorder.is_cut, ..Trace::default() };
-    let records = visit.machine.recorder.records().get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default();
-    // handles to each buffer that are still held: a buffer is free when the last one goes
-    let mut held: BTreeMap<TensorId, usize> = BTreeMap::new();
-    let tensors = |values: &[Value]| -> Vec<String> {
-        values.iter().filter_map(|v| visit.machine.tensors.id_of(v.bits)).map(|id| name_of(visit, id)).collect()
-    };
-    for record in records {
-        let step = match record {
-            Record::Tensor(id) => {
-                let (root, shares) = visit.machine.tensors.root(*id);
-                let owner = if shares { root } else { *id };
-                *held.entry(owner).or_insert(0) += 1;
-                if owner == *id { allocation(visit, symbols, *id) } else { None }
+struct Planner<'a, 'v> {
+    visit: &'a Visit<'v>,
+    symbols: &'a Symbols,
+    names: &'a Names,
+    interface: &'a Interface,
+}
+
+/// A plan under construction.
+#[derive(Default)]
+struct Plan {
+    steps: Vec<Step>,
+    /// handles to each buffer: it is free when the last one goes
+    held: BTreeMap<TensorId, usize>,
+    /// handles without memory, which a custom operator fills in
+    open: BTreeSet<TensorId>,
+}
+
+impl Planner<'_, '_> {
+    fn add(&self, record: &Record, plan: &mut Plan) {
+        let step = self.step(record, plan);
+        plan.steps.extend(step);
+        let Record::Custom { number, tensors, .. } = record else { return };
+        for id in tensors {
+            if plan.open.remove(id) {
+                let step = self.allocation(*id, Some(format!("custom op #{number}")));
+                plan.steps.extend(step);
             }
-            Record::Release(id) => {
-                let (root, shares) = visit.machine.tensors.root(*id);
-                let owner = if shares { root } else { *id };
-                let is_own = visit
-                    .machine
-                    .tensors
-                    .get(owner)
-                    .is_some_and(|t| !matches!(t.kind, Kind::Input(_) | Kind::Constant(_)));
-                match held.get_mut(&owner) {
-                    Some(count) if *count > 0 => {
-                        *count -= 1;
-                        (*count == 0 && is_own).then(|| Step::Free { tensor: name_of(visit, owner) })
+        }
+    }
+
+    fn step(&self, record: &Record, plan: &mut Plan) -> Option<Step> {
+        let tensors = &self.visit.machine.tensors;
+        match record {
+            Record::Tensor(id) if is_buffer(self.visit, tensors.owner(*id)) => {
+                let owner = tensors.owner(*id);
+                let count = plan.held.entry(owner).or_insert(0);
+                *count = count.saturating_add(1);
+                let is_open = tensors.get(owner).is_some_and(|t| t.kind == Kind::Empty && t.sizes.is_none());
+                match (owner == *id, is_open) {
+                    (true, true) => {
+                        plan.open.insert(owner);
+                        None
                     }
-                    _ => None,
+                    (true, false) => self.allocation(owner, None),
+                    (false, _) => None,
                 }
             }
+            Record::Release(id) => {
+                let owner = tensors.owner(*id);
+                let count = plan.held.get_mut(&owner).filter(|count| **count > 0)?;
+                *count = count.saturating_sub(1);
+                (*count == 0).then(|| Step::Free { tensor: self.name(owner) })
+            }
             Record::Operator { name, arguments } => {
-                Some(Step::Operator { name: name.clone(), tensors: tensors(arguments) })
+                let ids = arguments.iter().filter_map(|v| tensors.id_of(v.bits));
+                Some(Step::Operator { name: operator_name(name), tensors: ids.map(|id| self.name(id)).collect() })
             }
             Record::Custom { number, integers, tensors } => Some(Step::CustomOperator {
                 number: *number,
-                integers: integers.iter().map(|v| symbols.expression(visit, *v, 8)).collect(),
-                tensors: tensors.iter().map(|id| name_of(visit, *id)).collect(),
+                name: None,
+                integers: integers.iter().map(|v| self.number(*v, 8)).collect(),
+                tensors: tensors.iter().map(|id| self.name(*id)).collect(),
             }),
-            Record::Kernel { name, arguments, .. } => Some(Step::Kernel {
+            Record::Kernel { name, arguments, taken, .. } => Some(Step::Kernel {
                 name: name.clone(),
-                arguments: arguments.iter().map(|a| argument(visit, symbols, *a)).collect(),
+                arguments: arguments.iter().take(*taken).map(|a| self.argument(*a)).collect(),
+                // further ones lie on the stack, whose number the code does not state; none at all means not decoded
+                has_more: *taken == arguments.len() || *taken == 0,
             }),
             Record::Launch { function, grid, block, shared, arguments } => Some(Step::Launch {
-                name: visit.machine.host.functions.get(*function).map_or_else(String::new, |f| f.name.clone()),
-                grid: grid.map(|side| symbols.expression(visit, side, 4)),
-                block: block.map(|side| symbols.expression(visit, side, 4)),
-                shared_bytes: shared.shadow.is_none().then_some(shared.bits),
-                arguments: arguments.iter().map(|a| argument(visit, symbols, *a)).collect(),
+                name: self.visit.machine.host.functions.get(*function).map_or_else(String::new, |f| f.name.clone()),
+                grid: grid.map(|side| self.number(side, 4)),
+                block: block.map(|side| self.number(side, 4)),
+                shared_bytes: self.number(*shared, 4),
+                arguments: arguments.iter().map(|a| self.argument(*a)).collect(),
             }),
-            Record::DeviceBytes(_) => None,
-        };
-        trace.steps.extend(step);
+            Record::Tensor(_) | Record::DeviceBytes(_) => None,
+        }
     }
-    let bytes = |c: &crate::model::Constant| {
-        c.size_bytes.or_else(|| {
-            let size = c.dtype.as_ref()?.size_bytes()?;
-            c.shape.as_ref()?.iter().try_fold(size, |n, d| n.checked_mul(u64::try_from(*d).ok()?))
+
+    fn name(&self, id: TensorId) -> String {
+        self.names.of(self.visit, id)
+    }
+
+    fn argument(&self, value: Value) -> Option<Argument> {
+        let found = argument(self.visit, self.symbols, self.names, value)?;
+        // data of C++ tensors (up to 2.5) is behind fields that are not modelled
+        let is_lost = self.visit.machine.host.has_cxx_tensors && found == Argument::Number(Dim::fixed(0));
+        (!is_lost).then_some(found)
+    }
+
+    fn number(&self, value: Value, len: usize) -> Option<Dim> {
+        self.symbols.expression(self.visit, value, len).map(|e| Dim::from_expr(e, None, None))
+    }
+
+    /// A buffer that came into being; its extent follows from sizes and strides.
+    fn allocation(&self, id: TensorId, by: Option<String>) -> Option<Step> {
+        let tensor = self.visit.machine.tensors.get(id).filter(|_| is_buffer(self.visit, id))?;
+        let layout = layout::layout_or_input(self.visit, self.symbols, id, self.interface);
+        let dtype = layout::dtype(self.symbols, tensor).or_else(|| self.of_input(id)?.dtype.clone());
+        let device = layout::device(self.symbols, tensor).or_else(|| self.of_input(id)?.device.clone());
+        let item = dtype.as_ref().and_then(|d| d.size_bytes()).and_then(|n| i64::try_from(n).ok());
+        let bytes = layout.as_ref().and_then(|found| span(&found.shape, &found.stride)).zip(item);
+        let dims = |list: Vec<Option<Expr>>| list.into_iter().map(|e| e.map(|e| Dim::from_expr(e, None, None))).collect();
+        Some(Step::Allocate {
+            tensor: self.name(id),
+            dtype,
+            shape: layout.map(|found| dims(found.shape)),
+            bytes: bytes.map(|(elements, item)| Dim::from_expr(elements.mul(&Expr::Int(item)), None, None)),
+            device,
+            operator: by.or_else(|| match &tensor.kind {
+                Kind::Result { operator } => Some(operator_name(operator)),
+                Kind::Alias { is_copy: true } => Some("aoti_torch_clone".to_owned()),
+                _ => None,
+            }),
         })
-    };
-    // each constant begins at a multiple of 64 (format reference 4.6)
-    trace.constant_bytes = interface
-        .constants
-        .iter()
-        .map(bytes)
-        .try_fold(0u64, |sum, size| sum.checked_add(size?.checked_next_multiple_of(64)?));
-    trace
+    }
+
+    /// The input that a tensor has its properties from.
+    fn of_input(&self, id: TensorId) -> Option<&crate::model::TensorSpec> {
+        let tensor = self.visit.machine.tensors.get(id)?;
+        let number = self.visit.inputs.iter().position(|input| *input == tensor.symbols)?;
+        self.interface.inputs.get(number)
+    }
+
+    /// Branches of the run that the library may take either way.
+    fn assumptions(&self) -> Vec<Assumption> {
+        let range = self.visit.run_constraints_at..self.visit.run_constraints_end;
+        let constraints = self.visit.machine.explorer.constraints.get(range).unwrap_or_default();
+        let mut found: Vec<Assumption> = Vec::new();
+        for constraint in constraints.iter().filter(|c| !c.is_required) {
+            let Some(condition) = self.condition(constraint) else { continue };
+            let text = condition.to_string();
+            if !found.iter().any(|known| known.text == text) {
+                found.push(Assumption { text, holds: None, condition });
+            }
+        }
+        found
+    }
+
+    fn condition(&self, constraint: &Constraint) -> Option<Condition> {
+        let side = |shadow| self.symbols.expression(self.visit, Value { bits: 0, shadow: Some(shadow) }, 8);
+        let (left, right) = (side(constraint.left)?, side(constraint.right)?);
+        let how = match constraint.relation.as_signed() {
+            Relation::Equal => Comparison::Equal,
+            Relation::NotEqual => Comparison::NotEqual,
+            Relation::Less => Comparison::Less,
+            Relation::LessEqual => Comparison::LessOrEqual,
+            Relation::Greater => Comparison::Greater,
+            Relation::GreaterEqual => Comparison::GreaterOrEqual,
+            _ => return None,
+        };
+        let condition = Condition::Compare(how, left, right);
+        // without a symbol there is nothing to decide
+        (!condition.names().is_empty()).then_some(condition)
+    }
 }
 
-/// A buffer that came into being; its extent follows from sizes and strides.
-fn allocation(visit: &Visit<'_>, symbols: &Symbols, id: TensorId) -> Option<Step> {
-    let tensor = visit.machine.tensors.get(id)?;
-    if matches!(tensor.kind, Kind::Input(_) | Kind::Constant(_)) {
+/// Shims as they are; C++ functions (up to 2.5) without their parameters: `at::_ops::addmm_out::call`.
+fn operator_name(symbol: &str) -> String {
+    let name = demangled(symbol);
+    name.split('(').next().filter(|head| !head.is_empty()).map_or_else(|| symbol.to_owned(), str::to_owned)
+}
+
+/// Elements that a tensor spans: `1 + sum of (size - 1) * stride`.
+fn span(shape: &[Option<Expr>], stride: &[Option<Expr>]) -> Option<Expr> {
+    if shape.len() != stride.len() {
         return None;
     }
-    let dims = |values: Option<&Vec<Value>>| -> Vec<Option<Expr>> {
-        values.into_iter().flatten().map(|v| symbols.expression(visit, *v, 8)).collect()
-    };
-    let shape = dims(tensor.sizes.as_ref());
-    let strides = dims(tensor.strides.as_ref());
-    let dtype = tensor.dtype.and_then(DType::from_aten);
-    let item = dtype.as_ref().and_then(DType::size_bytes).and_then(|n| i64::try_from(n).ok());
-    // 1 + sum of (size - 1) * stride elements
-    let extent = shape.iter().zip(&strides).try_fold(Expr::Int(1), |sum, (size, stride)| {
-        Some(sum.add(&size.as_ref()?.sub(&Expr::Int(1)).mul(stride.as_ref()?)))
-    });
-    let bytes = match (tensor.sizes.is_some(), extent, item) {
-        (true, Some(extent), Some(item)) => Some(extent.mul(&Expr::Int(item))),
-        _ => None,
-    };
-    Some(Step::Allocate {
-        tensor: name_of(visit, id),
-        shape,
-        dtype: dtype.map(|d| d.name().to_owned()),
-        device: tensor.device.and_then(DeviceKind::from_aten).map(|d| d.name().to_owned()),
-        bytes,
+    if shape.iter().flatten().any(|size| *size == Expr::Int(0)) {
+        return Some(Expr::Int(0));
+    }
+    let sides = shape.iter().zip(stride);
+    sides.into_iter().try_fold(Expr::Int(1), |sum, (size, stride)| {
+        Some(sum.add(&distribute(size.as_ref()?, stride.as_ref()?)))
     })
+}
+
+/// `(size - 1) * stride`, written out so that like terms meet: contiguous tensors end up as the product of their sizes.
+fn distribute(size: &Expr, stride: &Expr) -> Expr {
+    let terms = |e: &Expr| match e {
+        Expr::Sum(terms) => terms.clone(),
+        other => vec![other.clone()],
+    };
+    let mut sum = Expr::Int(0);
+    for a in terms(&size.sub(&Expr::Int(1))) {
+        for b in terms(stride) {
+            sum = sum.add(&a.mul(&b));
+        }
+    }
+    sum
 }

@@ -3,6 +3,7 @@
 use super::needs::write_needs;
 use super::table::{write_parts, write_table, write_wrapped};
 use super::theme::{BAD, TITLE, WARN, paint};
+use super::trace::write_trace;
 use super::{TextOptions, bytes_text, count_text};
 use crate::checks::{Policy, verify_artifact};
 use crate::model::{Artifact, Constant, Dim, Kernel, Model, Platform, TensorSpec, WeightsLocation, word};
@@ -91,6 +92,9 @@ fn render_model(
     }
     if options.wants("metadata") {
         write_metadata(model, options, out)?;
+    }
+    if options.wants("trace") && model.trace.is_some() {
+        write_trace(model, &why("trace"), options, out)?;
     }
     Ok(())
 }

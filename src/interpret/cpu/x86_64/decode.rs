@@ -85,7 +85,7 @@ const RECENT: usize = 1_024;
 /// Bytes that the decoder sees at a time.
 const WINDOW: usize = 128;
 /// The longest instruction.
-const LONGEST_INSTRUCTION: usize = 15;
+pub const LONGEST_INSTRUCTION: usize = 15;
 
 impl Code {
     /// The block at an address; `None` where no code is, or code that the machine answers itself. Hooks are looked for
