@@ -152,6 +152,22 @@ fn wrong_use_names_what_is_right() {
         (vec!["verify", TWO, "--shape", "8x10"], "--model"),
         (vec!["verify", MLP, "--gpu", "H1000"], "H100"),
         (vec!["show", MLP, "--only", "inptus"], "inputs"),
+        (vec!["show", MLP, "--shape", "8x10"], "to show --trace"),
+        (vec!["show", MLP, "--dim", "s77=8"], "--trace"),
+        (vec!["show", MLP, "--trace", "--no-interpret"], "cannot be used with"),
+        (vec!["show", MLP, "--only", "trace"], "--trace"),
+        (vec!["show", MLP, "--trace", "--model", "model"], "--shape"),
+        (vec!["show", MLP, "--trace", "--shape", "8x11"], "fixed at 10, not 11"),
+        (vec!["show", MLP, "--trace", "--shape", "1x10"], "takes 2..1024, not 1"),
+        (vec!["show", MLP, "--trace", "--shape", "8x10x3"], "dims"),
+        (vec!["show", MLP, "--trace", "--shape", "2..8x10"], "one number"),
+        (vec!["show", MLP, "--trace", "--shape", "8x10", "--shape", "3"], "1 input"),
+        (vec!["show", MLP, "--trace", "--shape", "_x10"], "needs the size of s77 (inputs[0].shape[0])"),
+        (vec!["show", MLP, "--trace", "--shape", "8x10", "--dim", "s77=9"], "contradicts"),
+        (vec!["show", MLP, "--trace", "--dim", "s77=2000"], "2..1024"),
+        (vec!["show", MLP, "--trace", "--dim", "s78=20"], "s77"),
+        (vec!["show", MULTI, "--trace", "--shape", "2x6", "--shape", "2x6x8", "--shape", "3x6"], "must be s23, not 3"),
+        (vec!["show", TWO, "--trace", "--shape", "2x10"], "--model"),
         (vec!["verfiy", MLP], "did you mean `verify`"),
         (
             vec![MLP, "--device", "cuda"],
@@ -208,6 +224,7 @@ fn every_json_is_valid() {
             vec!["show", "--json", file],
             vec!["show", "--format", "jsonl", file],
             vec!["show", "--json", "--only", "inputs,kernels", file],
+            vec!["show", "--json", "--trace", file],
             vec!["verify", "--json", "--device", "cpu", file],
             vec!["verify", "--format", "jsonl", file],
         ] {
@@ -232,6 +249,35 @@ fn only_trims_json() {
     assert!(model.get("kernels").is_none() && model.get("requires").is_none());
 }
 
+#[test]
+fn a_trace_is_a_plan_in_symbols_or_in_numbers() {
+    let text = stdout(&["show", MLP, "--trace", "--only", "trace"]);
+    for line in [
+        "  1  allocate  buf0  float32  [s77, 16]  64*s77 B  cpu",
+        "  2  operator  aoti_torch_cpu_addmm_out(buf0, fc1.bias, inputs[0], fc1.weight)",
+        "  9  kernel    cpp_fused_sigmoid_1(buf2, s77)",
+        "  together          68*s77 + 772 B, at s77 = 1024: 70,404 B (68.8 KiB)",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+    }
+    for sizes in [["--shape", "2x10"], ["--shape", "0=2,10"], ["--dim", "s77=2"]] {
+        let text = stdout(&[&["show", MLP, "--trace", "--only", "trace"], &sizes[..]].concat());
+        assert!(text.contains("Trace for s77 = 2\n") && text.contains("  together          908 B\n"), "{text}");
+    }
+    let named = ["show", MULTI, "--trace", "--json", "--shape", "1=Bx6x8", "--dim", "B=2"];
+    let json: serde_json::Value = serde_json::from_str(&stdout(&named)).unwrap();
+    let trace = &json["artifacts"][0]["models"][0]["trace"];
+    assert_eq!(trace["peak_bytes"]["buffers"], serde_json::json!({"size": 544}));
+    assert_eq!(trace["steps"][0]["bytes"], serde_json::json!({"size": 384}));
+    // not asked is absent, not known is null
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["show", MULTI, "--json"])).unwrap();
+    assert_eq!(json["artifacts"][0]["models"][0].get("trace"), None);
+    let old = "testdata/artifacts/2.2.2-cpu-mlp_dynamic.so";
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["show", old, "--trace", "--json"])).unwrap();
+    assert_eq!(json["artifacts"][0]["models"][0].get("trace"), Some(&serde_json::Value::Null));
+    assert!(stdout(&["show", old, "--trace"]).contains("unknown: libraries of torch 2.3"));
+}
+
 /// `null` is unknown, and then a reason stands in `unknown`.
 #[test]
 fn the_first_screen_answers() {
@@ -247,7 +293,7 @@ fn the_first_screen_answers() {
 
 #[test]
 fn text_of_files_never_reaches_the_terminal_raw() {
-    for args in [vec!["show", "-v"], vec!["verify", "-v"], vec!["show", "--call"]] {
+    for args in [vec!["show", "-v"], vec!["show", "--trace"], vec!["verify", "-v"], vec!["show", "--call"]] {
         let mut full = args.clone();
         full.extend(["--color", "never", "testdata/hostile/terminal_escape.pt2"]);
         let text = stdout(&full);
@@ -303,7 +349,7 @@ fn examples_of_the_help_run() {
     std::fs::copy(MLP, folder.path().join("model.pt2")).unwrap();
     std::fs::write(folder.path().join("recorded.jsonl"), "{\"inputs\": [{\"shape\": [8, 10]}]}\n").unwrap();
     let mut count = 0;
-    for help in [stdout(&["--help"]), stdout(&["verify", "--help"])] {
+    for help in [stdout(&["--help"]), stdout(&["show", "--help"]), stdout(&["verify", "--help"])] {
         for line in help.lines().filter(|l| l.starts_with("  aoti-inspect ")) {
             count += 1;
             let output = shell(line, folder.path());

@@ -87,7 +87,8 @@ fn every_hostile_file_has_its_exit_codes() {
 
 #[test]
 fn every_hostile_file_says_what_is_wrong() {
-    let settings = Settings { code: CodeReading::Always, scans_instructions: true, hashes_file: true, ..Settings::default() };
+    let settings =
+        Settings { code: CodeReading::Always, scans_instructions: true, hashes_file: true, ..Settings::default() };
     for path in hostile_files() {
         let name = path.file_name().unwrap().to_str().unwrap();
         let artifact = aoti_inspect::inspect(&path, &settings).unwrap();

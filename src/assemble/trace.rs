@@ -114,10 +114,7 @@ fn constant_bytes(constants: &[Constant], device: Option<&Device>) -> Option<u64
             c.shape.as_ref()?.iter().try_fold(item, |n, d| n.checked_mul(u64::try_from(*d).ok()?))
         })
     };
-    constants
-        .iter()
-        .filter(is_there)
-        .try_fold(0u64, |sum, c| sum.checked_add(size(c)?.checked_next_multiple_of(64)?))
+    constants.iter().filter(is_there).try_fold(0u64, |sum, c| sum.checked_add(size(c)?.checked_next_multiple_of(64)?))
 }
 
 fn input_bytes(inputs: &[TensorSpec]) -> Option<Expr> {

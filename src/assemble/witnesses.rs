@@ -69,6 +69,7 @@ pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Inte
         Ok(recovery) => {
             let mut interface = checks_alone(image).unwrap_or_default();
             interface.unknown.extend(recovery.interface.unknown);
+            interface.trace = recovery.interface.trace;
             Ok(interface)
         }
         Err(error) => checks_alone(image).ok_or_else(|| format!("machine code: {}", error.message())),

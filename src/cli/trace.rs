@@ -32,7 +32,8 @@ pub fn read(args: &SizeArgs) -> Result<Option<Sizes>, CliError> {
         }
     }
     if args.shape.is_empty() && symbols.is_empty() {
-        let given = args.model.as_ref().map(|_| CliError::usage("--model: give the sizes that are for it, --shape 8x10"));
+        let given =
+            args.model.as_ref().map(|_| CliError::usage("--model: give the sizes that are for it, --shape 8x10"));
         return given.map_or(Ok(None), Err);
     }
     let texts = InputTexts { shape: &args.shape, dim: &of_shapes, ..InputTexts::default() };
@@ -56,7 +57,7 @@ impl Sizes {
                 return Err(format!("no model `{name}`: there is {}", names.join(", ")));
             }
             (Some(name), _) => name.clone(),
-            (None, [] ) => return Ok(()),
+            (None, []) => return Ok(()),
             (None, [only]) => only.clone(),
             (None, several) => {
                 let names = several.join(", ");

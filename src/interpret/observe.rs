@@ -52,7 +52,7 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
             .unknown
             .push(Unknown::new("kernels", format!("another branch of the code was not followed: {reason}")));
     }
-    interface.trace = plan::trace(visit, &symbols, &names, &interface);
+    interface.trace = Some(plan::trace(visit, &symbols, &names, &interface));
     let weights = weights::relations(visit);
     if weights.iter().any(|relation| !relation.holds) {
         // what was mapped is not where the weights are

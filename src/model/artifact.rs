@@ -1,8 +1,8 @@
 //! The artefact as a whole.
 
 use super::{
-    Constant, Device, Evidence, Guard, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, SymbolSize, TensorSpec,
-    Trace, Unknown, Weights,
+    Constant, Device, Evidence, Guard, Kernel, OperatorCall, Relation, Release, Requires, SymbolRange, SymbolSize,
+    TensorSpec, Trace, Unknown, Weights,
 };
 use crate::error::Place;
 use schemars::JsonSchema;

@@ -236,7 +236,8 @@ impl Trace {
     pub fn settle(&mut self, device: Option<&Device>, ranges: &[SymbolRange]) {
         let by_name: BTreeMap<&str, _> = ranges.iter().map(|r| (r.symbol.as_str(), (r.min, r.max))).collect();
         // sizes are not negative
-        let bounds = |symbol: &str| by_name.get(symbol).copied().map_or((Some(0), None), |(min, max)| (min.or(Some(0)), max));
+        let bounds =
+            |symbol: &str| by_name.get(symbol).copied().map_or((Some(0), None), |(min, max)| (min.or(Some(0)), max));
         self.map(&|dim| {
             let expr = dim.expr();
             let (min, max) = expr.range(&bounds);
@@ -251,7 +252,13 @@ impl Trace {
         let mut found: Vec<String> = Vec::new();
         let all = self.steps.iter().flat_map(Step::numbers).chain(&self.input_bytes);
         for expr in all.map(Dim::expr) {
-            found.extend(expr.symbols().into_iter().filter(|s| !found.iter().any(|f| f == s)).map(str::to_owned).collect::<Vec<_>>());
+            found.extend(
+                expr.symbols()
+                    .into_iter()
+                    .filter(|s| !found.iter().any(|f| f == s))
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>(),
+            );
         }
         found.sort_unstable();
         found

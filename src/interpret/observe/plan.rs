@@ -14,26 +14,25 @@ use crate::limits;
 use crate::model::{Argument, Assumption, Comparison, Condition, Dim, Expr, Interface, Step, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything the run did, in order; `None` when there was no model to run.
-pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &Interface) -> Option<Trace> {
-    if visit.container.is_none() || (!visit.has_run && visit.run_ends_at == 0) {
-        return None;
-    }
+/// Everything the run did, in order. What could not be created or followed leaves a reason, and what came before it.
+pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &Interface) -> Trace {
     let records = visit.machine.recorder.records();
     let planner = Planner { visit, symbols, names, interface };
     let mut plan = Plan::default();
     for record in records.get(visit.run_starts_at..visit.run_ends_at).unwrap_or_default() {
         planner.add(record, &mut plan);
     }
-    let stopped = visit.failures.iter().find(|(phase, _)| *phase != "getters");
-    Some(Trace {
+    // a getter that fails leaves the run as it is
+    let failure = visit.failures.iter().find(|(phase, _)| *phase != "getters");
+    let stopped = failure.map(|(phase, reason)| format!("{phase}: {reason}"));
+    Trace {
         steps: plan.steps,
         assumes: planner.assumptions(),
         // runs along other branches come after this one
         is_cut: visit.machine.recorder.is_cut && visit.run_ends_at >= limits::TRACE_ENTRIES,
-        stopped: stopped.map(|(phase, reason)| format!("{phase}: {reason}")),
+        stopped: stopped.or_else(|| (!visit.has_run).then(|| "the model could not be run".to_owned())),
         ..Trace::default()
-    })
+    }
 }
 
 struct Planner<'a, 'v> {
@@ -139,7 +138,8 @@ impl Planner<'_, '_> {
         let device = layout::device(self.symbols, tensor).or_else(|| self.of_input(id)?.device.clone());
         let item = dtype.as_ref().and_then(|d| d.size_bytes()).and_then(|n| i64::try_from(n).ok());
         let bytes = layout.as_ref().and_then(|found| span(&found.shape, &found.stride)).zip(item);
-        let dims = |list: Vec<Option<Expr>>| list.into_iter().map(|e| e.map(|e| Dim::from_expr(e, None, None))).collect();
+        let dims =
+            |list: Vec<Option<Expr>>| list.into_iter().map(|e| e.map(|e| Dim::from_expr(e, None, None))).collect();
         Some(Step::Allocate {
             tensor: self.name(id),
             dtype,
@@ -209,9 +209,9 @@ fn span(shape: &[Option<Expr>], stride: &[Option<Expr>]) -> Option<Expr> {
         return Some(Expr::Int(0));
     }
     let sides = shape.iter().zip(stride);
-    sides.into_iter().try_fold(Expr::Int(1), |sum, (size, stride)| {
-        Some(sum.add(&distribute(size.as_ref()?, stride.as_ref()?)))
-    })
+    sides
+        .into_iter()
+        .try_fold(Expr::Int(1), |sum, (size, stride)| Some(sum.add(&distribute(size.as_ref()?, stride.as_ref()?))))
 }
 
 /// `(size - 1) * stride`, written out so that like terms meet: contiguous tensors end up as the product of their sizes.

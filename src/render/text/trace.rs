@@ -20,7 +20,7 @@ pub fn write_trace(model: &Model, why: &str, options: &TextOptions, out: &mut dy
     };
     writeln!(out, "{}", paint(TITLE, &title))?;
     write_steps(trace, model, options, out)?;
-    write_end(trace, options, out)?;
+    write_end(trace, model, options, out)?;
     writeln!(out, "{}", paint(TITLE, "Memory"))?;
     write_memory(trace, model, options, out)?;
     let count = format!("{} of {} instructions interpreted", grouped(trace.instructions), grouped(trace.budget));
@@ -65,8 +65,8 @@ fn write_steps(trace: &Trace, model: &Model, options: &TextOptions, out: &mut dy
         let hang = lead.width().saturating_add(2);
         write_wrapped(&lead, text.trim_end(), hang, options.width, out)?;
     }
-    if trace.steps.is_empty() {
-        writeln!(out, "  nothing")?;
+    if trace.steps.is_empty() && trace.is_whole() {
+        writeln!(out, "  nothing: no buffer is made and nothing is called")?;
     }
     Ok(())
 }
@@ -148,27 +148,40 @@ fn tensor_text(name: &str, model: &Model) -> String {
 }
 
 /// Why the list ends where it does, and under which conditions it holds.
-fn write_end(trace: &Trace, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
+fn write_end(trace: &Trace, model: &Model, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
     let last = trace.steps.len();
-    let cross = format!("  {} ", paint(BAD, "×"));
+    let (cross, warning) = (format!("  {} ", paint(BAD, "×")), format!("  {} ", paint(WARN, "!")));
     if let Some(reason) = &trace.stopped {
-        let text = format!("what comes after step {last} is unknown, and so is the peak: {reason}");
+        let text = match last {
+            0 => format!("nothing is known of the run: {reason}"),
+            _ => format!("what comes after step {last} is unknown, and so is the peak: {reason}"),
+        };
         write_wrapped(&cross, &text, 4, options.width, out)?;
     }
     if trace.is_cut {
         let text = format!("the list is cut after {last} steps: what comes then is not shown, and the peak is unknown");
         write_wrapped(&cross, &text, 4, options.width, out)?;
     }
+    let aligned = model.inputs.iter().flatten().filter(|input| input.alignment_bytes.is_some());
+    let aligned: Vec<String> = aligned.map(|input| input.index.to_string()).collect();
+    if !aligned.is_empty() {
+        let text = format!(
+            "as long as the addresses of inputs {} are aligned; else such an input is copied first",
+            aligned.join(", ")
+        );
+        write_wrapped(&warning, &text, 4, options.width, out)?;
+    }
     for assumption in &trace.assumes {
         match assumption.holds {
             Some(true) => {}
             Some(false) => {
-                let text = format!("for these sizes the code takes another way than the one above: not {}", assumption.text);
+                let text =
+                    format!("for these sizes the code takes another way than the one above: not {}", assumption.text);
                 write_wrapped(&cross, &text, 4, options.width, out)?;
             }
             None => {
                 let text = format!("as long as {}; else the code takes another way", assumption.text);
-                write_wrapped(&format!("  {} ", paint(WARN, "!")), &text, 4, options.width, out)?;
+                write_wrapped(&warning, &text, 4, options.width, out)?;
             }
         }
     }
@@ -197,7 +210,7 @@ fn write_memory(trace: &Trace, model: &Model, options: &TextOptions, out: &mut d
     }
     let inputs = trace.input_bytes.as_ref().map_or_else(|| "unknown".to_owned(), dim_amount);
     let count = count_text(model.inputs.as_ref().map_or(0, Vec::len), "input");
-    row("inputs", format!("{inputs} in {count}: the caller's, not in the peak"));
+    row("inputs", format!("{inputs} ({count}): the caller's, not in the peak"));
     writeln!(out, "  {}", paint(DIM, &format!("on {place}, without what an allocator adds")))?;
     write_table(&[], &rows, options.width, out)
 }
