@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
-use aoti_inspect::model::{Evidence, Witness};
+use aoti_inspect::model::{
+    Argument, Artifact, Assumption, Comparison, Condition, Dim, Evidence, Expr, Step, SymbolSize, Witness,
+};
 use aoti_inspect::render::{csv, github, json, junit, markdown, sarif, text as plain};
 use aoti_inspect::report::{
     ArtifactReport, Cause, Change, ConfigPlace, Finding, Grade, Level, Outcome, Report, Side, TargetVerdict, Verdict,
@@ -98,6 +100,70 @@ fn snapshots() {
     for (name, render) in FORMATS {
         insta::assert_snapshot!(name, text(render, &fixed_report()));
     }
+}
+
+/// A trace with one of every step, as text of 100 columns and as JSON, in symbols and for given sizes.
+#[test]
+fn trace_snapshots() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts/2.15.0-cpu-mlp_dynamic.pt2");
+    let settings = aoti_inspect::Settings { traces: true, ..Default::default() };
+    let mut artifact = aoti_inspect::inspect(&path, &settings).unwrap();
+    artifact.path = "model.pt2".to_owned();
+    let model = artifact.models.first_mut().unwrap();
+    let Some(Some(trace)) = &mut model.trace else { panic!("no trace") };
+    // they change with the interpreter
+    (trace.instructions, trace.budget) = (12_345, 3_000_000);
+    let number = |n: i64| Some(Dim::fixed(n));
+    let rows = Expr::symbol("s77").add(&Expr::Int(31)).floor_div(&Expr::Int(32));
+    trace.steps.push(Step::Launch {
+        name: "triton_poi_fused_relu_0".to_owned(),
+        grid: Box::new([Some(Dim::from_expr(rows, None, None)), number(1), None]),
+        block: Box::new([number(128), number(1), number(1)]),
+        shared_bytes: number(16),
+        arguments: vec![
+            Some(Argument::Tensor { tensor: "constants[0]".to_owned() }),
+            Some(Argument::Number(Dim::from_expr(Expr::symbol("s77"), None, None))),
+            None,
+        ],
+    });
+    trace.steps.push(Step::CustomOperator {
+        number: 3,
+        name: Some("mylib::blend\u{1b}[31m".to_owned()),
+        integers: vec![number(7), None],
+        tensors: vec!["buf2".to_owned(), "foreign".to_owned()],
+    });
+    trace.steps.push(Step::Allocate {
+        tensor: "buf3".to_owned(),
+        dtype: None,
+        shape: None,
+        bytes: None,
+        device: None,
+        operator: Some("aoti_torch_cpu_convolution".to_owned()),
+    });
+    let condition = Condition::Compare(Comparison::Greater, Expr::symbol("s77").mul(&Expr::Int(2)), Expr::Int(64));
+    trace.assumes.push(Assumption { text: condition.to_string(), holds: None, condition });
+    trace.settle(model.device.as_ref(), &model.symbols);
+    let options = plain::TextOptions { width: Some(100), only: vec!["trace".to_owned()], ..Default::default() };
+    let show = |artifact: &Artifact| {
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        plain::render_show(artifact, &options, &mut text).unwrap();
+        json::render_show(std::slice::from_ref(artifact), &options.only, &mut json).unwrap();
+        let text = anstream::adapter::strip_bytes(&text).into_vec();
+        (String::from_utf8(text).unwrap(), String::from_utf8(json).unwrap())
+    };
+    let (text, json) = show(&artifact);
+    insta::assert_snapshot!("trace_text", text);
+    insta::assert_snapshot!("trace_json", json);
+    let whole = serde_json::to_value(&artifact).unwrap();
+    let mut schema = json::schema();
+    schema["anyOf"] = serde_json::json!([{"$ref": "#/$defs/Artifact"}]);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&whole).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let sizes = [SymbolSize { symbol: "s77".to_owned(), size: 8 }];
+    let why = artifact.models.first_mut().unwrap().set_trace_sizes(&sizes);
+    assert_eq!(why.as_deref(), Some("for these sizes the code takes another way: not 2*s77 > 64"));
+    insta::assert_snapshot!("trace_text_sizes", show(&artifact).0);
 }
 
 #[test]

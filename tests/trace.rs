@@ -54,7 +54,13 @@ fn lines(trace: &Trace) -> Vec<String> {
             format!("{name}({}{})", arguments(list), if *has_more { ", …" } else { "" })
         }
         Step::Launch { name, grid, block, shared_bytes, arguments: list } => {
-            format!("{name}<[{}] [{}] {}>({})", numbers(grid), numbers(block), number(shared_bytes), arguments(list))
+            format!(
+                "{name}<[{}] [{}] {}>({})",
+                numbers(&grid[..]),
+                numbers(&block[..]),
+                number(shared_bytes),
+                arguments(list)
+            )
         }
     };
     trace.steps.iter().map(line).collect()

@@ -95,7 +95,7 @@ fn has_gap(step: &Step) -> bool {
         Step::CustomOperator { name, integers, .. } => name.is_none() || integers.iter().any(Option::is_none),
         Step::Kernel { arguments, .. } => arguments.iter().any(Option::is_none),
         Step::Launch { grid, block, shared_bytes, arguments, .. } => {
-            grid.iter().chain(block).any(Option::is_none)
+            grid.iter().chain(block.iter()).any(Option::is_none)
                 || shared_bytes.is_none()
                 || arguments.iter().any(Option::is_none)
         }

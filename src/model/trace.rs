@@ -80,9 +80,9 @@ pub enum Step {
         /// its name
         name: String,
         /// blocks
-        grid: [Option<Dim>; 3],
+        grid: Box<[Option<Dim>; 3]>,
         /// threads per block
-        block: [Option<Dim>; 3],
+        block: Box<[Option<Dim>; 3]>,
         /// dynamic shared memory
         shared_bytes: Option<Dim>,
         /// arguments
@@ -114,7 +114,7 @@ impl Step {
             Self::CustomOperator { integers, .. } => integers.iter_mut().for_each(one),
             Self::Kernel { arguments: list, .. } => arguments(list),
             Self::Launch { grid, block, shared_bytes, arguments: list, .. } => {
-                grid.iter_mut().chain(block).for_each(one);
+                grid.iter_mut().chain(block.iter_mut()).for_each(one);
                 one(shared_bytes);
                 arguments(list);
             }
@@ -129,7 +129,7 @@ impl Step {
             Self::CustomOperator { integers, .. } => integers.iter().flatten().collect(),
             Self::Kernel { arguments, .. } => numbers_of(arguments).collect(),
             Self::Launch { grid, block, shared_bytes, arguments, .. } => {
-                grid.iter().chain(block).flatten().chain(shared_bytes).chain(numbers_of(arguments)).collect()
+                grid.iter().chain(block.iter()).flatten().chain(shared_bytes).chain(numbers_of(arguments)).collect()
             }
         }
     }

@@ -106,8 +106,8 @@ impl Planner<'_, '_> {
             }),
             Record::Launch { function, grid, block, shared, arguments } => Some(Step::Launch {
                 name: self.visit.machine.host.functions.get(*function).map_or_else(String::new, |f| f.name.clone()),
-                grid: grid.map(|side| self.number(side, 4)),
-                block: block.map(|side| self.number(side, 4)),
+                grid: Box::new(grid.map(|side| self.number(side, 4))),
+                block: Box::new(block.map(|side| self.number(side, 4))),
                 shared_bytes: self.number(*shared, 4),
                 arguments: arguments.iter().map(|a| self.argument(*a)).collect(),
             }),

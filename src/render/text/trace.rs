@@ -192,7 +192,7 @@ fn write_memory(trace: &Trace, model: &Model, options: &TextOptions, out: &mut d
     let place = model.device.as_ref().map_or_else(|| "unknown device".to_owned(), ToString::to_string);
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut row = |name: &str, text: String| rows.push(vec![name.to_owned(), text]);
-    row("constants", trace.constant_bytes.map_or_else(|| "unknown".to_owned(), |n| amount(n)));
+    row("constants", trace.constant_bytes.map_or_else(|| "unknown".to_owned(), amount));
     match &trace.peak_bytes {
         Some(peak) => {
             row("peak of buffers", peak_text(peak.buffers.as_ref(), peak, |at| Some(at.buffers)));
@@ -230,7 +230,9 @@ fn dim_amount(dim: &Dim) -> String {
 /// `64*s27 B, at s27 = 1024: 65,536 B (64.0 KiB)`
 fn peak_text(dim: Option<&Dim>, peak: &Peak, of: impl Fn(&crate::model::PeakAt) -> Option<u64>) -> String {
     let Some(dim) = dim else { return "unknown".to_owned() };
-    let text = dim_amount(dim);
+    // a buffer of unknown size can only add to it
+    let lead = if peak.not_counted.is_empty() { "" } else { "at least " };
+    let text = format!("{lead}{}", dim_amount(dim));
     if dim.as_static().is_some() {
         return text;
     }
