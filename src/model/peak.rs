@@ -292,8 +292,8 @@ mod tests {
         let steps: Vec<Step> = (0..100)
             .flat_map(|k| {
                 let name = format!("b{k}");
-                // each is the worst at one size: k*s0 + (100 - k)^2
-                [allocate(&name, s(k).add(&n((100 - k) * (100 - k)))), free(&name)]
+                // each is the worst at s0 = k: 2*k*s0 + 20000 - k^2
+                [allocate(&name, s(2 * k).add(&n(20_000 - k * k))), free(&name)]
             })
             .collect();
         let peak = of(&steps);

@@ -5,6 +5,7 @@ use super::table::{write_table, write_wrapped};
 use super::theme::{BAD, DIM, TITLE, WARN, paint};
 use super::{TextOptions, bytes_text, count_text};
 use crate::model::{Argument, Dim, Model, Peak, Step, SymbolSize, Trace};
+use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use unicode_width::UnicodeWidthStr;
 
@@ -32,7 +33,7 @@ fn sizes_text(sizes: &[SymbolSize]) -> String {
     sizes.iter().map(|s| format!("{} = {}", s.symbol, s.size)).collect::<Vec<_>>().join(", ")
 }
 
-/// Numbers of seven digits are read in groups: `3 000 000`.
+/// Numbers of seven digits are read in groups: `3,000,000`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -162,13 +163,16 @@ fn write_end(trace: &Trace, model: &Model, options: &TextOptions, out: &mut dyn 
         let text = format!("the list is cut after {last} steps: what comes then is not shown, and the peak is unknown");
         write_wrapped(&cross, &text, 4, options.width, out)?;
     }
-    let aligned = model.inputs.iter().flatten().filter(|input| input.alignment_bytes.is_some());
-    let aligned: Vec<String> = aligned.map(|input| input.index.to_string()).collect();
-    if !aligned.is_empty() {
-        let text = format!(
-            "as long as the addresses of inputs {} are aligned; else such an input is copied first",
-            aligned.join(", ")
-        );
+    let aligned = model.inputs.iter().flatten().filter_map(|input| Some((input.index, input.alignment_bytes?)));
+    let mut by_bytes: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (index, bytes) in aligned {
+        by_bytes.entry(bytes).or_default().push(index.to_string());
+    }
+    for (bytes, inputs) in by_bytes {
+        let (subject, begin) = if inputs.len() == 1 { ("input", "begins") } else { ("inputs", "begin") };
+        let list = inputs.join(", ");
+        let text =
+            format!("as long as {subject} {list} {begin} at a multiple of {bytes} bytes; else it is copied first");
         write_wrapped(&warning, &text, 4, options.width, out)?;
     }
     for assumption in &trace.assumes {
@@ -203,7 +207,7 @@ fn write_memory(trace: &Trace, model: &Model, options: &TextOptions, out: &mut d
             }
             if !peak.not_counted.is_empty() {
                 let list = peak.not_counted.join(", ");
-                row("not counted", format!("{list}: the code does not state their sizes, the peak may be higher"));
+                row("not counted", format!("{list}: sizes that the code does not state"));
             }
         }
         None => row("peak of buffers", "unknown".to_owned()),
