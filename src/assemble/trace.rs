@@ -125,3 +125,27 @@ fn input_bytes(inputs: &[TensorSpec]) -> Option<Expr> {
         Some(sum.add(&elements.mul(&Expr::Int(item))))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dim(symbol: &str) -> Option<Dim> {
+        Some(Dim::Symbol { symbol: symbol.to_owned(), min: None, max: None })
+    }
+    fn custom(symbols: &[&str]) -> Step {
+        let integers = symbols.iter().map(|s| dim(s)).collect();
+        Step::CustomOperator { number: 0, name: None, integers, tensors: Vec::new() }
+    }
+
+    #[test]
+    fn symbols_have_the_names_of_the_source_and_none_means_two_things() {
+        let input = TensorSpec { shape: Some(vec![dim("s27"), dim("u0")]), ..TensorSpec::default() };
+        let trace = Trace { steps: vec![custom(&["d0", "u0", "u1"])], ..Trace::default() };
+        let mut claim = Interface { inputs: vec![input], trace: Some(trace), ..Interface::default() };
+        // the source calls the code's u1 u0; the code's own u0 is something else
+        let names = HashMap::from([("d0".to_owned(), Expr::symbol("s27")), ("u1".to_owned(), Expr::symbol("u0"))]);
+        rename(&mut claim, &names);
+        assert_eq!(claim.trace.unwrap().steps, [custom(&["s27", "u1", "u0"])]);
+    }
+}

@@ -745,6 +745,19 @@ mod tests {
         assert_eq!(back, a.shadow);
     }
 
+    /// `(x + 65534) / 65535` of 32 bits, as GCC compiles it: one product, one shift.
+    #[test]
+    fn division_by_a_product_in_one_register() {
+        let mut e = Expressions::new();
+        let a = size(&mut e, 0, 0, 13);
+        let product = e.multiply(a, Value::new(2_147_516_417), 8);
+        let product = Value { bits: 13 * 2_147_516_417, shadow: product };
+        let offset = Value::new(65_534 * 2_147_516_417);
+        let sum = Value { bits: product.bits + offset.bits, shadow: e.add(product, offset, 1, 8) };
+        let shadow = e.binary(Operation::ShiftRight, sum, Value::new(47), 8).unwrap();
+        assert_eq!(e.to_model(shadow, &name).map(|e| e.to_string()).as_deref(), Some("(t0d0 + 65534)//65535"));
+    }
+
     #[test]
     fn ceiling_division_is_readable() {
         let mut e = Expressions::new();

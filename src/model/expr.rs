@@ -35,6 +35,17 @@ impl Expr {
         Self::Symbol(name.into())
     }
 
+    /// Number of its parts, itself included.
+    pub fn nodes(&self) -> usize {
+        match self {
+            Self::Int(_) | Self::Symbol(_) => 1,
+            Self::Sum(parts) | Self::Product(parts) | Self::Min(parts) | Self::Max(parts) => {
+                parts.iter().fold(1, |sum: usize, part| sum.saturating_add(part.nodes()))
+            }
+            Self::FloorDiv(a, b) | Self::Mod(a, b) => 1usize.saturating_add(a.nodes()).saturating_add(b.nodes()),
+        }
+    }
+
     /// The number, when it is one.
     pub fn as_int(&self) -> Option<i64> {
         match self {

@@ -181,4 +181,15 @@ mod tests {
         assert_eq!(Condition::Or(vec![open.clone(), fact(0)]).eval(&unknown), Some(true));
         assert_eq!(Condition::Not(Box::new(open)).eval(&|_| Some(5)), Some(true));
     }
+
+    #[test]
+    fn ranges_prove_conditions() {
+        let x = |how, n| Condition::Compare(how, Expr::symbol("x"), Expr::Int(n));
+        let bounds = |_: &str| (Some(2), Some(9));
+        assert!(x(Comparison::Greater, 1).always_holds(&bounds) && !x(Comparison::Greater, 2).always_holds(&bounds));
+        assert!(x(Comparison::LessOrEqual, 9).always_holds(&bounds) && !x(Comparison::Less, 9).always_holds(&bounds));
+        assert!(x(Comparison::NotEqual, 1).always_holds(&bounds) && !x(Comparison::Equal, 2).always_holds(&bounds));
+        let renamed = x(Comparison::Less, 4).substitute(&|_| Some(Expr::symbol("s0")));
+        assert_eq!(renamed.to_string(), "s0 < 4");
+    }
 }

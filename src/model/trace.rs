@@ -6,7 +6,7 @@ use super::peak::{self, Peak};
 use super::{Condition, DType, Device, Dim, Expr, SymbolRange};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is given to a kernel: a tensor by its name in the trace, or a number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -247,20 +247,9 @@ impl Trace {
         self.peak_bytes = self.is_whole().then(|| peak::peak(&self.steps, device, self.constant_bytes, &bounds));
     }
 
-    /// Symbols of all sizes in it, each once, sorted.
-    pub fn symbols(&self) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
+    /// Symbols of all sizes in it.
+    pub fn symbols(&self) -> BTreeSet<String> {
         let all = self.steps.iter().flat_map(Step::numbers).chain(&self.input_bytes);
-        for expr in all.map(Dim::expr) {
-            found.extend(
-                expr.symbols()
-                    .into_iter()
-                    .filter(|s| !found.iter().any(|f| f == s))
-                    .map(str::to_owned)
-                    .collect::<Vec<_>>(),
-            );
-        }
-        found.sort_unstable();
-        found
+        all.flat_map(|dim| dim.expr().symbols().into_iter().map(str::to_owned).collect::<Vec<_>>()).collect()
     }
 }

@@ -2,9 +2,9 @@
 
 use super::symbols::{Range, Symbols};
 use crate::interpret::session::Visit;
-use crate::interpret::tensors::{Tensor, TensorId};
+use crate::interpret::tensors::{Kind, Tensor, TensorId};
 use crate::interpret::value::{Origin, Property, Value};
-use crate::model::{DType, Device, DeviceKind, Expr, Interface};
+use crate::model::{DType, Device, DeviceKind, Expr, Interface, TensorSpec};
 
 /// Sizes and strides; an element is `None` where it is not known.
 pub struct Layout {
@@ -59,12 +59,19 @@ pub fn layout(visit: &Visit<'_>, symbols: &Symbols, tensor: &Tensor) -> Option<L
     Some(Layout { shape: list(Property::Size), stride: list(Property::Stride), source: Source::Assertion })
 }
 
+/// The input that a tensor has its properties from.
+pub fn input_of<'i>(visit: &Visit<'_>, tensor: &Tensor, interface: &'i Interface) -> Option<&'i TensorSpec> {
+    match visit.machine.tensors.get(tensor.symbols)?.kind {
+        Kind::Input(number) => interface.inputs.get(number),
+        _ => None,
+    }
+}
+
 /// The same for a copy of an input, whose facts are in `interface`.
 pub fn layout_or_input(visit: &Visit<'_>, symbols: &Symbols, id: TensorId, interface: &Interface) -> Option<Layout> {
     let tensor = visit.machine.tensors.get(id)?;
     layout(visit, symbols, tensor).or_else(|| {
-        let number = visit.inputs.iter().position(|input| *input == tensor.symbols)?;
-        let input = interface.inputs.get(number)?;
+        let input = input_of(visit, tensor, interface)?;
         let dims = |list: &Option<Vec<Option<crate::model::Dim>>>| -> Option<Vec<Option<Expr>>> {
             Some(list.as_ref()?.iter().map(|d| d.as_ref().map(|d| d.expr())).collect())
         };

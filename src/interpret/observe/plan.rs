@@ -14,6 +14,9 @@ use crate::limits;
 use crate::model::{Argument, Assumption, Comparison, Condition, Dim, Expr, Interface, Step, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Conditions that a trace lists; real ones have a few.
+const CONDITIONS: usize = 256;
+
 /// Everything the run did, in order. What could not be created or followed leaves a reason, and what came before it.
 pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &Interface) -> Trace {
     let records = visit.machine.recorder.records();
@@ -25,12 +28,16 @@ pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &In
     // a getter that fails leaves the run as it is
     let failure = visit.failures.iter().find(|(phase, _)| *phase != "getters");
     let stopped = failure.map(|(phase, reason)| format!("{phase}: {reason}"));
+    let mut assumes = planner.assumptions();
+    let too_many =
+        (assumes.len() > CONDITIONS).then(|| format!("run: it depends on more than {CONDITIONS} conditions"));
+    assumes.truncate(CONDITIONS);
     Trace {
         steps: plan.steps,
-        assumes: planner.assumptions(),
+        assumes,
         // runs along other branches come after this one
         is_cut: visit.machine.recorder.is_cut && visit.run_ends_at >= limits::TRACE_ENTRIES,
-        stopped: stopped.or_else(|| (!visit.has_run).then(|| "the model could not be run".to_owned())),
+        stopped: stopped.or(too_many).or_else(|| (!visit.has_run).then(|| "the model could not be run".to_owned())),
         ..Trace::default()
     }
 }
@@ -134,8 +141,9 @@ impl Planner<'_, '_> {
     fn allocation(&self, id: TensorId, by: Option<String>) -> Option<Step> {
         let tensor = self.visit.machine.tensors.get(id).filter(|_| is_buffer(self.visit, id))?;
         let layout = layout::layout_or_input(self.visit, self.symbols, id, self.interface);
-        let dtype = layout::dtype(self.symbols, tensor).or_else(|| self.of_input(id)?.dtype.clone());
-        let device = layout::device(self.symbols, tensor).or_else(|| self.of_input(id)?.device.clone());
+        let input = layout::input_of(self.visit, tensor, self.interface);
+        let dtype = layout::dtype(self.symbols, tensor).or_else(|| input?.dtype.clone());
+        let device = layout::device(self.symbols, tensor).or_else(|| input?.device.clone());
         let item = dtype.as_ref().and_then(|d| d.size_bytes()).and_then(|n| i64::try_from(n).ok());
         let bytes = layout.as_ref().and_then(|found| span(&found.shape, &found.stride)).zip(item);
         let dims =
@@ -154,26 +162,14 @@ impl Planner<'_, '_> {
         })
     }
 
-    /// The input that a tensor has its properties from.
-    fn of_input(&self, id: TensorId) -> Option<&crate::model::TensorSpec> {
-        let tensor = self.visit.machine.tensors.get(id)?;
-        let number = self.visit.inputs.iter().position(|input| *input == tensor.symbols)?;
-        self.interface.inputs.get(number)
-    }
-
-    /// Branches of the run that the library may take either way.
+    /// Branches of the run that the library may take either way, each once.
     fn assumptions(&self) -> Vec<Assumption> {
         let range = self.visit.run_constraints_at..self.visit.run_constraints_end;
         let constraints = self.visit.machine.explorer.constraints.get(range).unwrap_or_default();
-        let mut found: Vec<Assumption> = Vec::new();
-        for constraint in constraints.iter().filter(|c| !c.is_required) {
-            let Some(condition) = self.condition(constraint) else { continue };
-            let text = condition.to_string();
-            if !found.iter().any(|known| known.text == text) {
-                found.push(Assumption { text, holds: None, condition });
-            }
-        }
-        found
+        let open = constraints.iter().filter(|c| !c.is_required).filter_map(|c| self.condition(c));
+        let by_text: BTreeMap<String, Condition> =
+            open.map(|condition| (condition.to_string(), condition)).take(CONDITIONS.saturating_add(1)).collect();
+        by_text.into_iter().map(|(text, condition)| Assumption { text, holds: None, condition }).collect()
     }
 
     fn condition(&self, constraint: &Constraint) -> Option<Condition> {
@@ -211,20 +207,21 @@ fn span(shape: &[Option<Expr>], stride: &[Option<Expr>]) -> Option<Expr> {
     let sides = shape.iter().zip(stride);
     sides
         .into_iter()
-        .try_fold(Expr::Int(1), |sum, (size, stride)| Some(sum.add(&distribute(size.as_ref()?, stride.as_ref()?))))
+        .try_fold(Expr::Int(1), |sum, (size, stride)| Some(sum.add(&distribute(size.as_ref()?, stride.as_ref()?)?)))
 }
 
 /// `(size - 1) * stride`, written out so that like terms meet: contiguous tensors end up as the product of their sizes.
-fn distribute(size: &Expr, stride: &Expr) -> Expr {
+fn distribute(size: &Expr, stride: &Expr) -> Option<Expr> {
+    // so many terms are no size of a real model
+    const TERMS: usize = 256;
     let terms = |e: &Expr| match e {
         Expr::Sum(terms) => terms.clone(),
         other => vec![other.clone()],
     };
-    let mut sum = Expr::Int(0);
-    for a in terms(&size.sub(&Expr::Int(1))) {
-        for b in terms(stride) {
-            sum = sum.add(&a.mul(&b));
-        }
+    let (left, right) = (terms(&size.sub(&Expr::Int(1))), terms(stride));
+    if left.len().saturating_mul(right.len()) > TERMS {
+        return None;
     }
-    sum
+    let products = left.iter().flat_map(|a| right.iter().map(|b| a.mul(b)));
+    Some(products.fold(Expr::Int(0), |sum, product| sum.add(&product)))
 }

@@ -211,3 +211,13 @@ fn no_word_panics() {
     }
     assert!(modelled > 50_000, "{modelled}");
 }
+
+#[test]
+fn arguments_are_what_is_read_before_it_is_written() {
+    // stp x29,x30,[sp,#-16]!; ldr w3,[x0]; str w3,[x1]; add x2,x2,#1; mov x4,#1; add x5,x4,x4; ret
+    let words = [0xfd7bbfa9, 0x030040b9, 0x230000b9, 0x42040091, 0x240080d2, 0x8500048b, 0xc0035fd6];
+    run(&words, |_, _| {}, |cpu, bus, _| assert_eq!(cpu.arguments_read(bus, CODE, 100), 3));
+    // cbz x6, over the next; mov x7,x5; bl onwards; str x7,[x6]
+    let words = [0x460000b4, 0xe70305aa, 0x01000094, 0xc70000f9];
+    run(&words, |_, _| {}, |cpu, bus, _| assert_eq!(cpu.arguments_read(bus, CODE, 100), 7));
+}

@@ -53,3 +53,39 @@ pub fn arguments_read(bus: &mut Bus<'_>, function: u64, registers: &[usize], lim
     let is_read = |register: &usize| read & 1u32.checked_shl(*register as u32).unwrap_or(0) != 0;
     registers.iter().rposition(is_read).map_or(0, |last| last.saturating_add(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpret::memory::{AddressMap, Mapping, Memory};
+    use crate::interpret::value::Expressions;
+    use crate::source::Region;
+
+    fn count(code: &[u8]) -> usize {
+        const CODE: u64 = 0x1000_0000;
+        let mut bus = Bus {
+            memory: Memory::new(),
+            expressions: Expressions::new(),
+            frames: Vec::new(),
+            remaining: 0,
+            hooks: AddressMap::default(),
+        };
+        let bytes = code.to_vec();
+        let memory_size = code.len() as u64;
+        bus.memory.map(Mapping { address: CODE, memory_size, bytes: Region::whole(&bytes), is_executable: true });
+        // rdi, rsi, rdx, rcx, r8, r9
+        arguments_read(&mut bus, CODE, &[7, 6, 2, 1, 8, 9], 100)
+    }
+
+    #[test]
+    fn arguments_are_what_is_read_before_it_is_written() {
+        // push rbp; mov eax,[rdi]; xor ecx,ecx; add eax,esi; lea rdx,[rcx+1]; ret
+        assert_eq!(count(&[0x55, 0x8b, 0x07, 0x31, 0xc9, 0x01, 0xf0, 0x48, 0x8d, 0x51, 0x01, 0xc3]), 2);
+        // test r9,r9; je onwards; ret
+        assert_eq!(count(&[0x4d, 0x85, 0xc9, 0x74, 0x00, 0xc3]), 6);
+        // call onwards; mov eax,[rdi]: what a call leaves behind is no argument
+        assert_eq!(count(&[0xe8, 0, 0, 0, 0, 0x8b, 0x07, 0xc3]), 0);
+        // jmp to itself
+        assert_eq!(count(&[0xeb, 0xfe]), 0);
+    }
+}
