@@ -202,7 +202,9 @@ impl<const LINES: usize> Table<LINES> {
             let line = self.line(middle)?;
             // the quote behind a shorter name sorts before all characters of names
             match line.as_bytes().iter().take(name.len()).cmp(name.as_bytes()) {
-                Ordering::Equal if line.as_bytes().get(name.len()) == Some(&b'"') => return line.get(name.len()..),
+                Ordering::Equal if line.as_bytes().get(name.len()) == Some(&b'"') => {
+                    return line.get(name.len().checked_add(1)?..);
+                }
                 Ordering::Equal => high = middle,
                 Ordering::Less => low = middle.saturating_add(1),
                 Ordering::Greater => high = middle,
