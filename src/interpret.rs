@@ -33,11 +33,13 @@ use crate::model::Interface;
 pub struct Options {
     /// answer the library's own parser of device strings, nine tenths of all instructions otherwise
     pub answers_device_parser: bool,
+    /// keep what the run does, step by step
+    pub traces: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { answers_device_parser: true }
+        Self { answers_device_parser: true, traces: false }
     }
 }
 
@@ -68,7 +70,7 @@ pub fn recover(image: &Image<'_>, options: Options) -> Result<Recovery> {
     visit.ask_all();
     visit.run();
     let stopped = visit.failures.first().map(|(phase, reason)| format!("{phase}: {reason}"));
-    let mut observed = observe::observe(&mut visit, image);
+    let mut observed = observe::observe(&mut visit, image, options.traces);
     let (instructions, budget) = (visit.machine.spent(), visit.machine.budget());
     if let Some(trace) = &mut observed.interface.trace {
         (trace.instructions, trace.budget) = (instructions, budget);

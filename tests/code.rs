@@ -370,7 +370,7 @@ fn the_parser_of_device_strings_can_be_interpreted_as_well() {
         let bytes = open_file(&path).unwrap();
         let image = Image::open(Region::whole(bytes.as_ref())).unwrap();
         let Some(hooked) = interpret(Region::whole(bytes.as_ref())) else { continue };
-        let whole = interpret::recover(&image, Options { answers_device_parser: false }).unwrap();
+        let whole = interpret::recover(&image, Options { answers_device_parser: false, ..Options::default() }).unwrap();
         count += 1;
         let facts = |r: &Recovery| format!("{:?} {:#?} {:?}", r.interface.device, r.interface.inputs, r.stopped);
         assert_eq!(facts(&hooked), facts(&whole), "{}", path.display());

@@ -83,7 +83,8 @@ fn check(corpus: &str, part: &str) {
             for answers_device_parser in [true, false] {
                 count += 1;
                 let name = format!("{} {} {answers_device_parser}", path.display(), model.name);
-                let read = interpret::recover(&image, Options { answers_device_parser }).expect("recover");
+                let read = interpret::recover(&image, Options { answers_device_parser, ..Options::default() })
+                    .expect("recover");
                 if read.stopped.is_some() || !read.unknown_imports.is_empty() {
                     failures.push(format!("{name}: {:?} {:?}", read.stopped, read.unknown_imports));
                 }

@@ -63,7 +63,8 @@ pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Inte
         }
         CodeReading::WhenNeeded | CodeReading::Always => {}
     }
-    match interpret::recover(image, interpret::Options::default()) {
+    let options = interpret::Options { traces: settings.traces, ..interpret::Options::default() };
+    match interpret::recover(image, options) {
         Ok(recovery) if recovery.interface.input_count.is_some() => Ok(recovery.interface),
         // no model could be created: the checks can still be read, and the reason for all else is kept
         Ok(recovery) => {

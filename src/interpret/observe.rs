@@ -28,8 +28,8 @@ pub struct Observed {
     pub weights: Vec<WeightsRelation>,
 }
 
-/// Turns a visit into a testimony.
-pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
+/// Turns a visit into a testimony; with `traces` also what the run did, step by step.
+pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>, traces: bool) -> Observed {
     let mut interface = Interface { witness: Some(Witness::Code), ..Interface::default() };
     [interface.input_count, interface.output_count, interface.constant_count] = visit.counts;
     [interface.in_spec, interface.out_spec] = visit.specs.clone();
@@ -52,7 +52,7 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>) -> Observed {
             .unknown
             .push(Unknown::new("kernels", format!("another branch of the code was not followed: {reason}")));
     }
-    interface.trace = Some(plan::trace(visit, &symbols, &names, &interface));
+    interface.trace = traces.then(|| plan::trace(visit, &symbols, &names, &interface));
     let weights = weights::relations(visit);
     if weights.iter().any(|relation| !relation.holds) {
         // what was mapped is not where the weights are
