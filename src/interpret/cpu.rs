@@ -9,8 +9,8 @@
 //!    drop it elsewhere.
 //! 3. Keep the operands of a comparison, not the flag bits: a conditional jump on a shadow is handed to the machine
 //!    as [`Event::Branch`] with the relation in it. The machine answers with `set_pc`.
-//! 4. A call gives [`Event::Call`] *before* anything is pushed; the machine answers with [`Processor::enter`] or
-//!    steps over it. A return pops the frame with [`Bus::leave`] and goes on by itself.
+//! 4. A call is made at once with [`Processor::enter`] where [`Bus::calls_at_once`] allows it; else it gives
+//!    [`Event::Call`] *before* anything is pushed, and the machine enters the function or steps over it. A return pops the frame with [`Bus::leave`] and goes on by itself.
 //! 5. What is not known ends in [`Event::Unsupported`]; never guess. Arithmetic wraps, nothing panics.
 //! 6. Add the variant to [`Registers`] and to `machine::processor_for`.
 //!
@@ -22,6 +22,7 @@ pub mod x86_64;
 
 use super::memory::{AddressMap, Memory};
 use super::value::{Expressions, Relation, Value};
+use crate::limits;
 
 /// All that a processor may touch besides its own registers.
 pub struct Bus<'a> {
@@ -33,6 +34,8 @@ pub struct Bus<'a> {
     pub frames: Vec<Frame>,
     /// instructions left
     pub remaining: u64,
+    /// kernels that compute are stepped over: the machine looks at each call before it is made
+    pub skips_kernels: bool,
     /// addresses of functions of the library that the machine answers itself
     pub hooks: AddressMap<u64, ()>,
 }
@@ -47,6 +50,11 @@ impl Bus<'_> {
     #[inline]
     pub fn store(&mut self, address: u64, len: usize, value: Value) {
         self.memory.store(address, len, value);
+    }
+    /// True when a processor may enter a function without asking the machine.
+    #[inline]
+    pub fn calls_at_once(&self) -> bool {
+        !self.skips_kernels && self.frames.len() < limits::CALL_DEPTH
     }
     /// Pops the frame that a return to this address ends, and those that were left without a return.
     #[inline]

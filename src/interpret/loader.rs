@@ -116,10 +116,10 @@ fn map_segments<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<(
 
 fn name_symbols<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<()> {
     let exports = image.exports()?;
-    machine.loaded.exports.reserve(exports.len());
+    machine.loaded.exports =
+        Some(Box::new(|name| image.export(name).filter(|s| !s.is_absolute).map(|s| bias(s.address))));
     for symbol in exports.iter().filter(|s| !s.is_absolute) {
         let (name, address) = (symbol.name.as_ref(), bias(symbol.address));
-        machine.loaded.exports.insert(name, address);
         if name.starts_with(KERNEL) {
             machine.loaded.kernels.insert(address, name);
         } else if let Some(handler) = imports::shortcut(name) {
@@ -139,7 +139,7 @@ fn name_symbols<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<(
             .map(|s| (bias(s.address), s.name.as_ref()))
             .collect()
     }));
-    let at = |name: &str| machine.loaded.exports.get(name).copied();
+    let at = |name: &str| machine.loaded.export(name);
     if let (Some(start), Some(end)) = (at("_binary_constants_bin_start"), at("_binary_constants_bin_end")) {
         machine.loaded.weights = start..end.max(start);
     }
@@ -153,10 +153,10 @@ fn relocate<'a>(machine: &mut Machine<'a>, relocation: &'a Relocation<'_>, stati
             Some(address) => bias(address),
             None if target.is_weak && ABSENT.contains(&target.name) => 0,
             // Mach-O looks weak definitions up by name, though there is one here
-            None if machine.loaded.exports.contains_key(target.name) => {
-                machine.loaded.exports.get(target.name).copied().unwrap_or(0)
-            }
-            None => machine.imports.address_of(target.name),
+            None => match machine.loaded.export(target.name) {
+                Some(address) => address,
+                None => machine.imports.address_of(target.name),
+            },
         },
         None => 0,
     };

@@ -81,8 +81,8 @@ pub type Handler = fn(&mut Machine<'_>) -> Answer;
 pub struct Loaded<'a> {
     /// addresses in the machine that the library fills
     pub range: std::ops::Range<u64>,
-    /// exported functions and variables, by name
-    pub exports: AddressMap<&'a str, u64>,
+    /// looks an exported function or variable up
+    pub exports: Option<Box<dyn Fn(&str) -> Option<u64> + 'a>>,
     /// functions named `cpp_…`: kernels
     pub kernels: AddressMap<u64, &'a str>,
     /// reads the tables that functions are named by, when something has to be named
@@ -101,6 +101,10 @@ pub struct Loaded<'a> {
 }
 
 impl<'a> Loaded<'a> {
+    /// Address of an exported function or variable.
+    pub fn export(&self, name: &str) -> Option<u64> {
+        self.exports.as_ref()?(name)
+    }
     /// Functions by address, for reports.
     pub fn functions(&self) -> &BTreeMap<u64, &'a str> {
         self.functions.get_or_init(|| self.symbols.as_ref().map(|read| read()).unwrap_or_default())
@@ -143,8 +147,6 @@ pub struct Machine<'a> {
     pub messages: Vec<String>,
     /// texts in the heap, made once
     literals: BTreeMap<String, u64>,
-    /// kernels that compute are stepped over
-    pub skips_kernels: bool,
     kernels: AddressMap<u64, bool>,
     argument_counts: AddressMap<u64, usize>,
     /// state of the import handlers that need one
@@ -180,6 +182,7 @@ impl<'a> Machine<'a> {
                 expressions: Expressions::new(),
                 frames: Vec::new(),
                 remaining: 0,
+                skips_kernels: false,
                 hooks: AddressMap::default(),
             },
             loaded: Loaded::default(),
@@ -193,7 +196,6 @@ impl<'a> Machine<'a> {
             import: 0,
             messages: Vec::new(),
             literals: BTreeMap::new(),
-            skips_kernels: false,
             kernels: AddressMap::default(),
             argument_counts: AddressMap::default(),
             host: super::imports::Host::default(),
@@ -378,7 +380,7 @@ impl<'a> Machine<'a> {
         if self.bus.frames.len() >= limits::CALL_DEPTH {
             return Err(Exit::Stop(Stop::Depth));
         }
-        if self.skips_kernels && self.is_kernel_call(target) {
+        if self.bus.skips_kernels && self.is_kernel_call(target) {
             self.cpu.enter(&mut self.bus, target, return_to);
             self.record_kernel_call(target);
             self.cpu.set_result(Value::ZERO);
@@ -442,7 +444,7 @@ impl<'a> Machine<'a> {
     /// instruction ends the run, because stepping over integer code would make facts wrong.
     fn unsupported(&mut self, at: u64, name: String, is_float: bool) -> Result<(), Exit> {
         if is_float
-            && self.skips_kernels
+            && self.bus.skips_kernels
             && self.bus.frames.len() > 1
             && let Some(frame) = self.bus.frames.pop()
         {

@@ -142,8 +142,8 @@ fn load<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Machine<'
     let mut machine = Machine::new(cpu, image.region());
     loader::load(&mut machine, image)?;
     if hooks_device_parser {
-        let parser = machine.loaded.exports.iter().find(|(name, _)| name.starts_with(DEVICE_PARSER));
-        if let Some(address) = parser.map(|(_, address)| *address) {
+        let parser = image.exports()?.iter().find(|s| s.name.starts_with(DEVICE_PARSER));
+        if let Some(address) = parser.and_then(|s| machine.loaded.export(&s.name)) {
             machine.hook(address, parse_device_string);
         }
     }
@@ -205,7 +205,7 @@ impl Visit<'_> {
     }
 
     fn export(&self, name: &str) -> Option<u64> {
-        self.machine.loaded.exports.get(name).copied()
+        self.machine.loaded.export(name)
     }
 
     fn create_container(&mut self, device: &DeviceKind) -> std::result::Result<u64, Exit> {
@@ -369,12 +369,12 @@ impl Visit<'_> {
             machine.prepare_input(*id);
         }
         machine.messages.clear();
-        machine.skips_kernels = true;
+        machine.bus.skips_kernels = true;
         let arguments = [container, input_slots, count, output_slots, outputs, 0, layout::PROXY_EXECUTOR];
         machine.set_mode(Mode::Explore);
         let result = machine.call(function, &arguments.map(Value::new));
         machine.set_mode(Mode::Follow);
-        machine.skips_kernels = false;
+        machine.bus.skips_kernels = false;
         let outputs = (0..outputs)
             .map(|n| {
                 let handle = self.machine.word(output_slots + 8 * n);

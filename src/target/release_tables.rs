@@ -201,7 +201,8 @@ impl<const LINES: usize> Table<LINES> {
             let middle = low.midpoint(high);
             let line = self.line(middle)?;
             // the quote behind a shorter name sorts before all characters of names
-            match line.as_bytes().iter().take(name.len()).cmp(name.as_bytes()) {
+            let start = line.as_bytes().get(..name.len()).unwrap_or(line.as_bytes());
+            match start.cmp(name.as_bytes()) {
                 Ordering::Equal if line.as_bytes().get(name.len()) == Some(&b'"') => {
                     return line.get(name.len().checked_add(1)?..);
                 }
@@ -215,7 +216,7 @@ impl<const LINES: usize> Table<LINES> {
 }
 
 fn quoted(value: &'static str) -> impl Iterator<Item = &'static str> {
-    value.split('"').skip(1).step_by(2)
+    value.as_bytes().split(|byte| *byte == b'"').skip(1).step_by(2).filter_map(|word| std::str::from_utf8(word).ok())
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod strings;
 mod survey;
 mod vector;
 
-use super::{Bus, Event, Frame, PRESERVED, Processor, Survey};
+use super::{Bus, Event, Frame, Processor, Survey};
 use crate::interpret::layout;
 use crate::interpret::memory::{AddressMap, mask};
 use crate::interpret::value::{Expressions, Value};
@@ -201,10 +201,8 @@ impl Processor for X86_64 {
     }
 
     fn enter(&mut self, bus: &mut Bus<'_>, target: u64, return_to: u64) {
-        let mut preserved = [Value::ZERO; PRESERVED];
-        for (slot, register) in preserved.iter_mut().zip(self.convention.callee_saved) {
-            *slot = self.general(*register);
-        }
+        let callee_saved = self.convention.callee_saved;
+        let preserved = std::array::from_fn(|n| callee_saved.get(n).map_or(Value::ZERO, |r| self.general(*r)));
         let stack_pointer = self.general(RSP).bits;
         bus.frames.push(Frame { target, return_to, stack_pointer, preserved });
         self.push(bus, Value::new(return_to));

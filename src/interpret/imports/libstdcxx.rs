@@ -168,7 +168,7 @@ pub const PREFIXES: &[Row] = &[
 
 /// Who makes room for an exception is about to throw it. A probe of the run need not see its text.
 fn allocate_exception(m: &mut Machine<'_>) -> Answer {
-    if m.explorer.mode == Mode::Probe && m.skips_kernels {
+    if m.explorer.mode == Mode::Probe && m.bus.skips_kernels {
         return throw(m);
     }
     libc::allocate(m)

@@ -44,7 +44,7 @@ const INLINE_DIMS: u64 = 5;
 fn sizes_offset(m: &Machine<'_>) -> u64 {
     // 2.2 has one word more before it; 2.2 is also where constants are reached through this function
     let is_2_2 = m.imports.contains("_ZN5torch12aot_inductor31tensor_handle_to_tensor_pointerEP16AtenTensorOpaque")
-        && !m.loaded.exports.contains_key("AOTInductorModelContainerCreateWithDevice");
+        && m.loaded.export("AOTInductorModelContainerCreateWithDevice").is_none();
     if is_2_2 { 72 } else { 64 }
 }
 

@@ -3,15 +3,15 @@
 use super::decode::Op;
 use super::flags::Flags;
 use super::{Aarch64, Bus, LR, Semantics, Step};
-use crate::interpret::cpu::{Condition, Event};
+use crate::interpret::cpu::{Condition, Event, Processor};
 use crate::interpret::value::{Relation, Value, sign_extend};
 use disarm64::decoder::InsnId;
 
 pub const TABLE: &[(InsnId, Semantics)] = &[
     (InsnId::B_ADDR_PCREL26, |_, _, op| Step::Jump(op.target(0, 26))),
     (InsnId::BR_Rn, |c, _, op| Step::Jump(c.general(op.rn(), 8).bits)),
-    (InsnId::BL_ADDR_PCREL26, |c, _, op| call(c, op, op.target(0, 26))),
-    (InsnId::BLR_Rn, |c, _, op| call(c, op, c.general(op.rn(), 8).bits)),
+    (InsnId::BL_ADDR_PCREL26, |c, b, op| call(c, b, op, op.target(0, 26))),
+    (InsnId::BLR_Rn, |c, b, op| call(c, b, op, c.general(op.rn(), 8).bits)),
     (InsnId::RET_Rn, |c, b, op| ret(c, b, op.rn())),
     (InsnId::RETAA, |c, b, _| ret(c, b, LR)),
     (InsnId::RETAB, |c, b, _| ret(c, b, LR)),
@@ -34,7 +34,11 @@ fn trap(cpu: &mut Aarch64, _: &mut Bus<'_>, op: &Op) -> Step {
     cpu.leave(Event::Trap(op.at))
 }
 
-fn call(cpu: &mut Aarch64, op: &Op, target: u64) -> Step {
+fn call(cpu: &mut Aarch64, bus: &mut Bus<'_>, op: &Op, target: u64) -> Step {
+    if bus.calls_at_once() {
+        cpu.enter(bus, target, op.next());
+        return Step::Jump(target);
+    }
     cpu.leave(Event::Call { target, return_to: op.next() })
 }
 

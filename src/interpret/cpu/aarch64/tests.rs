@@ -22,6 +22,7 @@ fn run<T>(
         expressions: Expressions::new(),
         frames: Vec::new(),
         remaining: 1_000,
+        skips_kernels: false,
         hooks: AddressMap::default(),
     };
     let memory_size = bytes.len() as u64;
@@ -188,6 +189,7 @@ fn no_word_panics() {
         expressions: Expressions::new(),
         frames: Vec::new(),
         remaining: u64::MAX,
+        skips_kernels: false,
         hooks: AddressMap::default(),
     };
     let mut cpu = Aarch64::new();

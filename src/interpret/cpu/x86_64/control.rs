@@ -4,7 +4,7 @@ use super::decode::Op;
 use super::operands::Operand;
 use super::register::{RBP, RCX, RSP};
 use super::{Bus, Semantics, Step, X86_64};
-use crate::interpret::cpu::Event;
+use crate::interpret::cpu::{Event, Processor};
 use crate::interpret::value::Value;
 use iced_x86::{ConditionCode, Mnemonic};
 
@@ -90,7 +90,11 @@ fn call(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
         Operand::Target(to) => to,
         operand => cpu.read_sized(bus, operand, 8).bits,
     };
-    cpu.leave(Event::Call { target, return_to: op.next })
+    if bus.calls_at_once() {
+        cpu.enter(bus, target, op.next());
+        return Step::Jump(target);
+    }
+    cpu.leave(Event::Call { target, return_to: op.next() })
 }
 
 fn ret(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
@@ -113,7 +117,7 @@ fn leave(cpu: &mut X86_64, bus: &mut Bus<'_>, _: &Op) -> Step {
 fn branch(cpu: &mut X86_64, op: &Op, code: ConditionCode) -> Step {
     let Operand::Target(taken) = op.operand(0) else { return cpu.unsupported(op) };
     match cpu.registers.flags.condition(code) {
-        Some(condition) => cpu.leave(Event::Branch { condition, at: op.at, taken, otherwise: op.next }),
+        Some(condition) => cpu.leave(Event::Branch { condition, at: op.at, taken, otherwise: op.next() }),
         None if cpu.registers.flags.test(code) => Step::Jump(taken),
         None => Step::Next,
     }

@@ -13,8 +13,8 @@ pub struct Op {
     pub semantics: Semantics,
     /// its address
     pub at: u64,
-    /// address behind it
-    pub next: u64,
+    /// bytes
+    pub length: u8,
     pub operands: [Operand; 4],
     pub count: u8,
     pub mnemonic: Mnemonic,
@@ -29,6 +29,11 @@ pub struct Op {
 }
 
 impl Op {
+    /// Address behind it.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.at.wrapping_add(u64::from(self.length))
+    }
     /// The `n`-th operand.
     #[inline]
     pub fn operand(&self, n: usize) -> Operand {
@@ -146,7 +151,7 @@ impl Code {
             {
                 let op;
                 (op, flow) = take_apart(&mut decoder);
-                at = op.next;
+                at = op.next();
                 self.ops.push(op);
             }
         }
@@ -170,7 +175,7 @@ fn take_apart(decoder: &mut Decoder<'_>) -> (Op, FlowControl) {
     let mut op = Op {
         semantics: semantics(instruction.mnemonic()),
         at,
-        next: instruction.next_ip(),
+        length: instruction.len() as u8,
         operands: [Operand::None; 4],
         count: 0,
         mnemonic: instruction.mnemonic(),
@@ -181,7 +186,7 @@ fn take_apart(decoder: &mut Decoder<'_>) -> (Op, FlowControl) {
         has_repne: instruction.has_repne_prefix(),
     };
     if instruction.is_invalid() {
-        op.next = at.wrapping_add(1);
+        op.length = 1;
         return (op, FlowControl::Exception);
     }
     for (slot, n) in op.operands.iter_mut().zip(0..instruction.op_count()) {

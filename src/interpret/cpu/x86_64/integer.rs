@@ -130,8 +130,7 @@ fn extend(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, is_signed: bool) -> Step
 
 fn lea(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
     let Operand::Memory { base, index, scale, displacement, .. } = op.operand(1) else { return cpu.unsupported(op) };
-    let register = |r: Option<u8>| r.map_or(Value::ZERO, |r| cpu.general(usize::from(r)));
-    let (base, index) = (register(base), register(index));
+    let (base, index) = (cpu.general(usize::from(base)), cpu.general(usize::from(index)));
     let e = &mut bus.expressions;
     let scaled = Value {
         bits: index.bits.wrapping_mul(u64::from(scale)),

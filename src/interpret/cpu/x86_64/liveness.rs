@@ -68,6 +68,7 @@ mod tests {
             expressions: Expressions::new(),
             frames: Vec::new(),
             remaining: 0,
+            skips_kernels: false,
             hooks: AddressMap::default(),
         };
         let bytes = code.to_vec();

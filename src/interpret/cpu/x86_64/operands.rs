@@ -18,9 +18,9 @@ pub enum Operand {
     /// mask register
     Mask { number: u8 },
     /// memory: base + index * scale + displacement
-    Memory { base: Option<u8>, index: Option<u8>, scale: u8, size: u8, has_fs: bool, displacement: i64 },
+    Memory { base: u8, index: u8, scale: u8, size: u8, has_fs: bool, displacement: i64 },
     /// memory at as many places as a vector register has indices, for gathers and scatters
-    Lanes { base: Option<u8>, index: u8, index_size: u8, scale: u8, displacement: i64 },
+    Lanes { base: u8, index: u8, index_size: u8, scale: u8, displacement: i64 },
     /// number, sign-extended
     Immediate(u64),
     /// jump target
@@ -31,12 +31,15 @@ pub enum Operand {
     Other,
 }
 
+/// Number of no register, which reads as zero. An operand of 16 bytes keeps decoded code small.
+pub const NO_REGISTER: u8 = u8::MAX;
+
 impl Operand {
     pub fn decode(instruction: &Instruction, n: u32) -> Self {
         match instruction.op_kind(n) {
             OpKind::Register => Self::from_register(instruction.op_register(n)),
             OpKind::Memory => {
-                let number = |r: Register| (r != Register::None).then_some(r.number() as u8);
+                let number = |r: Register| if r == Register::None { NO_REGISTER } else { r.number() as u8 };
                 let base = instruction.memory_base();
                 let index = instruction.memory_index();
                 if index.is_vector_register() {
@@ -49,7 +52,7 @@ impl Operand {
                     };
                 }
                 Self::Memory {
-                    base: if base.is_ip() { None } else { number(base) },
+                    base: if base.is_ip() { NO_REGISTER } else { number(base) },
                     index: number(index),
                     scale: instruction.memory_index_scale() as u8,
                     size: memory_size(instruction),
@@ -124,7 +127,7 @@ impl X86_64 {
     #[inline]
     pub fn address(&self, operand: Operand) -> u64 {
         let Operand::Memory { base, index, scale, has_fs, displacement, .. } = operand else { return 0 };
-        let register = |r: Option<u8>| r.map_or(0, |r| self.general(usize::from(r)).bits);
+        let register = |r: u8| self.general(usize::from(r)).bits;
         register(base)
             .wrapping_add(register(index).wrapping_mul(u64::from(scale)))
             .wrapping_add(displacement as u64)

@@ -1,7 +1,7 @@
 //! Looks at a function without running it: is it a kernel, and where does a stub lead.
 
 use super::decode::{self, Op};
-use super::operands::Operand;
+use super::operands::{NO_REGISTER, Operand};
 use super::{Bus, X86_64};
 use crate::interpret::cpu::Survey;
 use iced_x86::{FlowControl, Mnemonic};
@@ -55,7 +55,7 @@ pub fn survey(_: &X86_64, bus: &mut Bus<'_>, function: u64, limit: usize) -> Sur
                 }
                 _ => {}
             }
-            at = op.next;
+            at = op.next();
         }
     }
     survey
@@ -71,7 +71,7 @@ fn target(op: &Op) -> Option<u64> {
 /// Content of the slot that an indirect jump or call goes through, when its address is fixed.
 fn slot_target(bus: &mut Bus<'_>, op: &Op) -> Option<u64> {
     match op.operand(0) {
-        Operand::Memory { base: None, index: None, displacement, has_fs: false, .. } => {
+        Operand::Memory { base: NO_REGISTER, index: NO_REGISTER, displacement, has_fs: false, .. } => {
             Some(bus.memory.read(displacement as u64, 8))
         }
         _ => None,
@@ -82,7 +82,7 @@ fn slot_target(bus: &mut Bus<'_>, op: &Op) -> Option<u64> {
 fn stub_at(bus: &mut Bus<'_>, at: u64) -> Option<u64> {
     let (mut op, _) = decode::decode_one(bus, at);
     if op.mnemonic == Mnemonic::Endbr64 {
-        op = decode::decode_one(bus, op.next).0;
+        op = decode::decode_one(bus, op.next()).0;
     }
     if op.mnemonic == Mnemonic::Jmp { slot_target(bus, &op) } else { None }
 }

@@ -528,7 +528,7 @@ fn permute_two(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
 /// Addresses of the elements of a gather or scatter.
 fn places(cpu: &X86_64, operand: Operand, index_width: usize, count: usize) -> Vec<u64> {
     let Operand::Lanes { base, index, scale, displacement, .. } = operand else { return Vec::new() };
-    let base = base.map_or(0, |r| cpu.general(usize::from(r)).bits).wrapping_add(displacement as u64);
+    let base = cpu.general(usize::from(base)).bits.wrapping_add(displacement as u64);
     let indices = cpu.vector_register(index);
     (0..count)
         .map(|n| sign_extend(indices.element(index_width, n), index_width))
