@@ -11,6 +11,7 @@
 mod constants;
 mod cpu;
 mod explore;
+mod giving_up;
 mod imports;
 mod layout;
 mod loader;

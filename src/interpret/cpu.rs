@@ -143,6 +143,38 @@ pub enum Registers {
     X86_64(Box<x86_64::Registers>),
 }
 
+/// Where control may go after an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// to the instruction behind it
+    Next,
+    /// there
+    Jump(u64),
+    /// there, or to the instruction behind it
+    Branch(u64),
+    /// into a function, and back
+    Call(u64),
+    /// into a function that is not known, and back
+    IndirectCall,
+    /// it is not known where
+    IndirectJump,
+    /// to the caller
+    Return,
+    /// nowhere: the library gives up
+    Trap,
+}
+
+/// An instruction that does not simply go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// where it leads
+    pub flow: Flow,
+    /// address behind it
+    pub next: u64,
+    /// instructions up to it
+    pub count: usize,
+}
+
 /// What a function does, seen without running it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -195,6 +227,8 @@ pub trait Processor {
     fn arguments_read(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> usize;
     /// Looks at a function without running it; at most `limit` instructions.
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey;
+    /// The first instruction from an address on that does not simply go on; `None` when it is not among the first `limit`.
+    fn next_turn(&self, bus: &mut Bus<'_>, at: u64, limit: usize) -> Option<Turn>;
     /// For a stub that jumps through a slot: where it leads.
     fn stub_target(&mut self, bus: &mut Bus<'_>, function: u64) -> Option<u64>;
 }

@@ -61,6 +61,28 @@ fn find(name: &str) -> Option<Handler> {
         .or_else(|| PREFIXES.iter().flat_map(|t| t.iter()).find(|row| name.starts_with(row.0)).map(|row| row.1))
 }
 
+/// True for functions that do not come back.
+pub fn gives_up(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "abort",
+        "exit",
+        "_exit",
+        "__assert_fail",
+        "__stack_chk_fail",
+        "__cxa_throw",
+        "__cxa_rethrow",
+        "__cxa_bad_cast",
+        "__cxa_pure_virtual",
+        "_Unwind_RaiseException",
+        "_Unwind_Resume",
+        "_ZSt9terminatev",
+    ];
+    // `std::__throw_length_error` and the like, of either C++ library
+    NAMES.contains(&name)
+        || name.starts_with("_ZSt") && name.contains("__throw_")
+        || name.starts_with("_ZNSt3__1") && name.contains("__throw_")
+}
+
 /// The handler for a function that a library defines itself, although the C++ library has it: members of
 /// `std::string`, whose layout is known, and hashing. Answering them saves most of the instructions of messages.
 pub fn shortcut(name: &str) -> Option<Handler> {

@@ -76,13 +76,16 @@ pub type Answer = Result<Value, Exit>;
 /// An import handler. Arguments and results go through the machine.
 pub type Handler = fn(&mut Machine<'_>) -> Answer;
 
+/// Address in the machine of an exported function or variable.
+pub type FindExport<'a> = Box<dyn Fn(&str) -> Option<u64> + 'a>;
+
 /// What is known about the loaded library.
 #[derive(Default)]
 pub struct Loaded<'a> {
     /// addresses in the machine that the library fills
     pub range: std::ops::Range<u64>,
     /// looks an exported function or variable up
-    pub exports: Option<Box<dyn Fn(&str) -> Option<u64> + 'a>>,
+    pub exports: Option<FindExport<'a>>,
     /// functions named `cpp_…`: kernels
     pub kernels: AddressMap<u64, &'a str>,
     /// reads the tables that functions are named by, when something has to be named
@@ -149,6 +152,8 @@ pub struct Machine<'a> {
     literals: BTreeMap<String, u64>,
     kernels: AddressMap<u64, bool>,
     argument_counts: AddressMap<u64, usize>,
+    /// code by its address, and whether it is known not to come back
+    pub never_returning: AddressMap<u64, bool>,
     /// state of the import handlers that need one
     pub host: super::imports::Host,
     budget: u64,
@@ -198,6 +203,7 @@ impl<'a> Machine<'a> {
             literals: BTreeMap::new(),
             kernels: AddressMap::default(),
             argument_counts: AddressMap::default(),
+            never_returning: AddressMap::default(),
             host: super::imports::Host::default(),
             budget: 0,
         }

@@ -157,3 +157,40 @@ fn constants(visit: &mut Visit<'_>, image: &Image<'_>, interface: &mut Interface
     }
     constants
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::session;
+    use super::*;
+    use crate::source::{self, Region};
+
+    /// Wherever the budget ends a run, what is stated is what the whole run states.
+    #[test]
+    fn a_run_that_is_cut_states_nothing_wrong() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/artifacts/2.15.0-cpu-custom_op.so");
+        let bytes = source::open_file(&path).unwrap();
+        let image = Image::open(Region::whole(&*bytes)).unwrap();
+        let facts = |allowance: Option<u64>| {
+            let mut visit = session::create(&image, true).unwrap();
+            visit.ask_all();
+            let before = visit.machine.bus.remaining;
+            visit.machine.bus.remaining = allowance.unwrap_or(before).min(before);
+            visit.run();
+            let spent = allowance.unwrap_or(before).saturating_sub(visit.machine.bus.remaining);
+            (observe(&mut visit, &image, false).interface, spent)
+        };
+        let (whole, spent) = facts(None);
+        assert!(whole.inputs.iter().chain(&whole.outputs).all(|t| t.shape.is_some()));
+        let mut cut = 0;
+        for allowance in (0..spent).step_by(usize::try_from(spent / 60).unwrap().max(1)) {
+            let (part, _) = facts(Some(allowance));
+            for (part, whole) in part.inputs.iter().chain(&part.outputs).zip(whole.inputs.iter().chain(&whole.outputs))
+            {
+                cut += usize::from(part.shape.is_none());
+                assert!(part.shape.is_none() || part.shape == whole.shape, "after {allowance} instructions: {part:?}");
+                assert!(part.dtype.is_none() || part.dtype == whole.dtype, "after {allowance} instructions: {part:?}");
+            }
+        }
+        assert!(cut > 20, "{cut} shapes were cut");
+    }
+}

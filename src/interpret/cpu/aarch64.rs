@@ -17,7 +17,7 @@ mod survey;
 mod tests;
 mod vector;
 
-use super::{Bus, Event, Frame, PRESERVED, Processor, Survey};
+use super::{Bus, Event, Frame, PRESERVED, Processor, Survey, Turn};
 use crate::interpret::memory::{AddressMap, mask};
 use crate::interpret::value::{Expressions, Value};
 use decode::Block;
@@ -291,6 +291,9 @@ impl Processor for Aarch64 {
     }
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
         survey::survey(bus, function, limit)
+    }
+    fn next_turn(&self, bus: &mut Bus<'_>, at: u64, limit: usize) -> Option<Turn> {
+        survey::next_turn(bus, at, limit)
     }
     fn stub_target(&mut self, bus: &mut Bus<'_>, function: u64) -> Option<u64> {
         if let Some(known) = self.stubs.get(&function) {

@@ -15,7 +15,7 @@ mod strings;
 mod survey;
 mod vector;
 
-use super::{Bus, Event, Frame, Processor, Survey};
+use super::{Bus, Event, Frame, Processor, Survey, Turn};
 use crate::interpret::layout;
 use crate::interpret::memory::{AddressMap, mask};
 use crate::interpret::value::{Expressions, Value};
@@ -293,6 +293,9 @@ impl Processor for X86_64 {
     }
     fn survey(&mut self, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
         survey::survey(self, bus, function, limit)
+    }
+    fn next_turn(&self, bus: &mut Bus<'_>, at: u64, limit: usize) -> Option<Turn> {
+        survey::next_turn(bus, at, limit)
     }
     fn stub_target(&mut self, bus: &mut Bus<'_>, function: u64) -> Option<u64> {
         if let Some(known) = self.stubs.get(&function) {

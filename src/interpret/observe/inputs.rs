@@ -14,13 +14,14 @@ pub fn inputs(visit: &Visit<'_>, symbols: &Symbols, interface: &mut Interface) -
     let count = visit.counts[0].unwrap_or(0);
     let has_checks = symbols.has_input_checks || visit.machine.host.asked_for_checks;
     let lower_bounds_off = has_checks && free_dims(visit, symbols).any(|range| range.min.is_none());
+    let followed = followed(visit, symbols);
     let mut list = Vec::with_capacity(count);
     for index in 0..count {
         let mut input =
             TensorSpec { index, name: visit.input_names.get(index).cloned().flatten(), ..TensorSpec::default() };
         if let Some(id) = visit.inputs.get(index).copied() {
             type_and_device(&mut input, id, symbols);
-            if has_checks {
+            if has_checks && index < followed {
                 input.evidence.push(Evidence::new(Witness::Code, "input checks, interpreted"));
                 dims(visit, &mut input, id, symbols, interface, lower_bounds_off);
             }
@@ -41,6 +42,16 @@ pub fn inputs(visit: &Visit<'_>, symbols: &Symbols, interface: &mut Interface) -
         list.push(input);
     }
     list
+}
+
+/// How many inputs had all their checks followed. They are checked one after the other before anything else is done; in a
+/// run that ended among the checks, nothing is known of the last input that was seen and of those behind it.
+fn followed(visit: &Visit<'_>, symbols: &Symbols) -> usize {
+    let has_begun_to_work = visit.run_ends_at > visit.run_starts_at;
+    if visit.has_run || has_begun_to_work {
+        return visit.inputs.len();
+    }
+    visit.inputs.iter().rposition(|id| symbols.is_checked(*id)).unwrap_or(0)
 }
 
 fn type_and_device(input: &mut TensorSpec, id: TensorId, symbols: &Symbols) {

@@ -64,6 +64,11 @@ impl Symbols {
         symbols
     }
 
+    /// True when something is required of a tensor.
+    pub fn is_checked(&self, id: TensorId) -> bool {
+        self.ranges.keys().any(|origin| matches!(origin, Origin::Tensor(tensor, _) if *tensor == id))
+    }
+
     fn gather(&mut self, visit: &mut Visit<'_>) {
         let from = visit.run_constraints_at;
         let constraints =

@@ -1,7 +1,7 @@
 //! Instructions, taken apart once: what they do, and the word with their fields.
 
 use super::{Bus, Semantics, Step, control, float, integer, lanes, load_store, vector};
-use crate::interpret::cpu::Event;
+use crate::interpret::cpu::{Event, Flow};
 use disarm64::InsnOpcode;
 use disarm64::decoder::{InsnId, decode};
 use std::sync::OnceLock;
@@ -15,19 +15,6 @@ pub struct Op {
     pub word: u32,
     /// `None` for words that are no instruction
     pub id: Option<InsnId>,
-}
-
-/// Where control may go after an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    Next,
-    Jump(u64),
-    Branch(u64),
-    Call(u64),
-    IndirectCall,
-    IndirectJump,
-    Return,
-    Trap,
 }
 
 impl Op {

@@ -1,7 +1,8 @@
 //! Which registers a function reads before it writes them: its arguments.
 
 use super::Bus;
-use super::decode::{Flow, Op, decode_one};
+use super::decode::{Op, decode_one};
+use crate::interpret::cpu::Flow;
 use std::collections::HashSet;
 
 /// How many of the first `count` registers a function takes, seen without running it: up to the last one that is read

@@ -1,8 +1,8 @@
 //! Looks at a function without running it: is it a kernel, and where does a stub lead.
 
 use super::Bus;
-use super::decode::{Flow, Op, decode_one};
-use crate::interpret::cpu::Survey;
+use super::decode::{Op, decode_one};
+use crate::interpret::cpu::{Flow, Survey, Turn};
 use disarm64::decoder::InsnId;
 use std::collections::HashSet;
 
@@ -41,6 +41,19 @@ pub fn survey(bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
         }
     }
     survey
+}
+
+/// See [`crate::interpret::cpu::Processor::next_turn`].
+pub fn next_turn(bus: &mut Bus<'_>, from: u64, limit: usize) -> Option<Turn> {
+    let mut at = from;
+    for count in 1..=limit {
+        let op = decode_one(bus, at);
+        match op.flow() {
+            Flow::Next => at = op.next(),
+            flow => return Some(Turn { flow, next: op.next(), count }),
+        }
+    }
+    None
 }
 
 /// Instructions of a stub in front of its jump.

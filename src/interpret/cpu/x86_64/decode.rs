@@ -88,7 +88,7 @@ const KEPT: usize = 16_384;
 /// Direct-mapped table of the blocks used last.
 const RECENT: usize = 1_024;
 /// Bytes that the decoder sees at a time.
-const WINDOW: usize = 128;
+pub const WINDOW: usize = 128;
 /// The longest instruction.
 pub const LONGEST_INSTRUCTION: usize = 15;
 

@@ -1,10 +1,10 @@
 //! Looks at a function without running it: is it a kernel, and where does a stub lead.
 
-use super::decode::{self, Op};
+use super::decode::{self, LONGEST_INSTRUCTION, Op, WINDOW};
 use super::operands::{NO_REGISTER, Operand};
 use super::{Bus, X86_64};
-use crate::interpret::cpu::Survey;
-use iced_x86::{FlowControl, Mnemonic};
+use crate::interpret::cpu::{Flow, Survey, Turn};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::collections::HashSet;
 
 /// All code that is reachable without following calls.
@@ -59,6 +59,41 @@ pub fn survey(_: &X86_64, bus: &mut Bus<'_>, function: u64, limit: usize) -> Sur
         }
     }
     survey
+}
+
+/// See [`crate::interpret::cpu::Processor::next_turn`].
+pub fn next_turn(bus: &mut Bus<'_>, from: u64, limit: usize) -> Option<Turn> {
+    let mut instruction = Instruction::default();
+    let (mut at, mut count) = (from, 0);
+    loop {
+        let mut bytes = [0u8; WINDOW];
+        bus.memory.read_bytes(at, &mut bytes);
+        let mut decoder = Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE);
+        while decoder.position() <= WINDOW - LONGEST_INSTRUCTION {
+            if count == limit {
+                return None;
+            }
+            count += 1;
+            decoder.decode_out(&mut instruction);
+            let flow = match instruction.flow_control() {
+                _ if instruction.is_invalid() => Flow::IndirectJump,
+                FlowControl::Next | FlowControl::XbeginXabortXend => continue,
+                FlowControl::UnconditionalBranch => Flow::Jump(instruction.near_branch_target()),
+                FlowControl::ConditionalBranch => Flow::Branch(instruction.near_branch_target()),
+                FlowControl::Call => Flow::Call(instruction.near_branch_target()),
+                // code that is compiled without stubs calls through their slots
+                FlowControl::IndirectCall if instruction.is_ip_rel_memory_operand() => {
+                    Flow::Call(bus.memory.read(instruction.ip_rel_memory_address(), 8))
+                }
+                FlowControl::IndirectCall => Flow::IndirectCall,
+                FlowControl::IndirectBranch => Flow::IndirectJump,
+                FlowControl::Return => Flow::Return,
+                FlowControl::Exception | FlowControl::Interrupt => Flow::Trap,
+            };
+            return Some(Turn { flow, next: instruction.next_ip(), count });
+        }
+        at = decoder.ip();
+    }
 }
 
 fn target(op: &Op) -> Option<u64> {

@@ -17,13 +17,14 @@ impl Vector {
     /// Only the first `size` bytes.
     #[must_use]
     pub fn truncated(mut self, size: usize) -> Self {
-        for (n, (lane, shadow)) in self.lanes.iter_mut().zip(&mut self.shadows).enumerate() {
-            let left = size.saturating_sub(8 * n);
-            if left < 8 {
-                *lane &= if left == 0 { 0 } else { mask(left) };
-                *shadow = None;
-            }
+        let whole = size / 8;
+        if let (Some(lane), Some(shadow)) = (self.lanes.get_mut(whole), self.shadows.get_mut(whole)) {
+            *lane &= mask(size % 8);
+            *shadow = None;
         }
+        let rest = whole + 1;
+        self.lanes.get_mut(rest..).unwrap_or_default().fill(0);
+        self.shadows.get_mut(rest..).unwrap_or_default().fill(None);
         self
     }
 }
