@@ -11,6 +11,7 @@ pub mod functions;
 pub mod imports;
 pub mod isa;
 mod macho;
+pub mod op_schemas;
 mod pe;
 pub mod requirements;
 mod symbol;

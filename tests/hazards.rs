@@ -4,6 +4,7 @@ use aoti_inspect::model::Artifact;
 use aoti_inspect::report::{ArtifactReport, Outcome, Verdict};
 use aoti_inspect::target::LoadConfig;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -138,4 +139,33 @@ fn custom_operators_are_listed_until_somebody_says_what_the_target_has() {
     assert!(outcomes(&known, code).iter().all(|o| *o == Outcome::Pass));
     let other = aoti_inspect::verify(&artifact, &ops(vec!["other::*".into()]));
     assert!(outcomes(&other, code).contains(&Outcome::Fail));
+}
+
+#[test]
+fn an_operator_library_of_the_package_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model/data/aotinductor/model");
+    std::fs::create_dir_all(&model).unwrap();
+    let artifacts = Path::new("testdata/artifacts");
+    std::fs::copy(artifacts.join("2.15.0-cpu-custom_op.so"), model.join("abc.wrapper.so")).unwrap();
+    std::fs::copy(artifacts.join("2.15.0-cpu-custom_op.json"), model.join("abc.wrapper.json")).unwrap();
+    let libraries = folder.path().join("model/custom_op_libs");
+    std::fs::create_dir_all(&libraries).unwrap();
+    let finding = |schemas: &[u8], args: &[&str]| {
+        std::fs::write(libraries.join("ops.so"), [b"\x7fELF\0xplat\0", schemas].concat()).unwrap();
+        let verify = Command::new(env!("CARGO_BIN_EXE_aoti-inspect"))
+            .args(["verify", "--json"])
+            .args(args)
+            .arg(folder.path())
+            .output()
+            .unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&verify.stdout).unwrap();
+        let findings = report["artifacts"][0]["findings"].as_array().unwrap().clone();
+        let of_code = findings.into_iter().filter(|f| f["code"] == "operator-missing");
+        of_code.map(|f| f["outcome"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let both = b"split2(Tensor x) -> (Tensor, Tensor)\0sine_scale(Tensor x) -> Tensor\0";
+    assert_eq!(finding(both, &[]), ["warn"]);
+    assert_eq!(finding(both, &["--ops", "other::*"]), ["pass", "pass"]);
+    assert_eq!(finding(b"split2(Tensor x) -> (Tensor, Tensor)\0", &["--ops", "other::*"]), ["pass", "fail"]);
 }

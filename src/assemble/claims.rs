@@ -3,9 +3,10 @@
 use super::device::Statement;
 use crate::container::{Container, Member, MemberId, ModelFolder};
 use crate::error::{Error, Place};
+use crate::image::op_schemas::OpSchemas;
 use crate::limits;
 use crate::metadata::{aoti, extern_nodes};
-use crate::model::{Conflict, CustomOp, Dated, Kind, MetadataEntry, OperatorCall, Problem, Unknown};
+use crate::model::{Conflict, CustomOp, Dated, Kind, MetadataEntry, OperatorCall, Problem, Role, Unknown};
 
 /// Metadata of one model, in the loader's order of preference.
 #[derive(Debug, Default)]
@@ -88,7 +89,13 @@ pub fn custom_ops(
         let through = || "proxy_executor".to_owned();
         numbers
             .into_iter()
-            .map(|number| CustomOp { name: None, number: Some(number), through: through(), is_python_only: None })
+            .map(|number| CustomOp {
+                name: None,
+                number: Some(number),
+                through: through(),
+                is_python_only: None,
+                registered_by: None,
+            })
             .collect()
     };
     let Some(member) = folder.extern_nodes.and_then(|id| container.member(id)) else { return numbered() };
@@ -104,6 +111,25 @@ pub fn custom_ops(
         problems.push(problem(&Error::damaged(message), &member, "requires.custom_ops"));
     }
     extern_nodes::custom_ops(&nodes)
+}
+
+/// Which operator library of the package registers which operator. A library that cannot be read is a problem.
+pub fn find_registered(container: &Container, ops: &mut [CustomOp], problems: &mut Vec<Problem>) {
+    if ops.iter().all(|op| op.name.is_none()) {
+        return;
+    }
+    for member in container.members().filter(|member| member.role() == Role::CustomOpLibrary) {
+        match member.bytes(limits::CODE_BYTES) {
+            Ok(bytes) => {
+                let schemas = OpSchemas::read(bytes);
+                let open = ops.iter_mut().filter(|op| op.registered_by.is_none());
+                for op in open.filter(|op| op.name.as_ref().is_some_and(|name| schemas.define(bytes, name))) {
+                    op.registered_by = Some(member.name().to_owned());
+                }
+            }
+            Err(error) => problems.push(problem(&error, &member, "requires.custom_ops")),
+        }
+    }
 }
 
 fn members<'a>(container: &'a Container, ids: &'a [MemberId]) -> impl Iterator<Item = Member<'a>> {

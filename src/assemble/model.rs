@@ -60,6 +60,9 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let baked_in = call::paths(&mut interface);
     call::labels_of_user(&mut interface.inputs, &claims.entries);
     library.requires.custom_ops = claims::custom_ops(container, folder, &interface.operators, &mut problems);
+    if settings.code == CodeReading::Always {
+        claims::find_registered(container, &mut library.requires.custom_ops, &mut problems);
+    }
     library.requires.cpu_isa.declared = claims.cpu_isa;
 
     let mut unknown = std::mem::take(&mut interface.unknown);

@@ -2,7 +2,7 @@
 
 use super::codes::{Code, Page};
 use super::{Judgement, Subject};
-use crate::model::{CustomOp, Role};
+use crate::model::CustomOp;
 use crate::report::{Finding, Level, Outcome};
 use crate::target::{LoadConfig, Loader};
 
@@ -14,7 +14,7 @@ pub const CODES: &[Code] = &[
         level: Level::Deny,
         page: Page {
             compares: "The operators outside of torch that the model calls with `--ops` and with the schema texts in the \
-                       libraries of `--op-library`.",
+                       libraries of `--op-library` and of the package.",
             matters: "The library that registers the operator is no part of the package: the load ends in `Could not find \
                       schema for mylib::op`.",
             reports: "pytorch issues 145394 and 148811.",
@@ -53,16 +53,11 @@ pub fn check(subject: &Subject, judgement: &mut Judgement) {
         return;
     }
     if config.ops.is_empty() && config.op_libraries.is_empty() {
-        let names: Vec<String> = ops.iter().map(says).collect();
-        let mut message = format!("calls custom operators that the target must register: {}", names.join(", "));
-        let members = subject.artifact.archive.iter().flat_map(|a| &a.members);
-        let inside: Vec<&str> = members.filter(|m| m.role == Role::CustomOpLibrary).map(|m| m.name.as_str()).collect();
-        if !inside.is_empty() {
-            message.push_str(&format!("; the package brings {}", inside.join(", ")));
-        }
+        let names: Vec<String> = ops.iter().map(says_with_library).collect();
+        let message = format!("calls custom operators that the target must register: {}", names.join(", "));
         judgement.push(
             Finding::new("operator-missing", Outcome::Warn, subject.path("requires.custom_ops"), message)
-                .fix("say with --op-library or --ops what the target has"),
+                .fix("load the libraries that register them before the model; say with --op-library or --ops what the target has"),
         );
     } else {
         for (index, op) in ops.iter().enumerate() {
@@ -84,7 +79,11 @@ fn judge(subject: &Subject, config: &LoadConfig, index: usize, op: &CustomOp) ->
         let message = format!("{}: its name cannot be told, so it cannot be looked for", says(op));
         return Finding::new("operator-missing", Outcome::Unknown, path, message);
     };
-    if let Some(library) = config.op_libraries.iter().find(|library| defines(library, name)) {
+    if let Some(member) = &op.registered_by {
+        let message = format!("{name} is registered by {member} in the package, to be loaded before the model");
+        return Finding::new("operator-missing", Outcome::Pass, path, message);
+    }
+    if let Some(library) = config.op_libraries.iter().find(|library| library.defines(name)) {
         return Finding::new(
             "operator-missing",
             Outcome::Pass,
@@ -109,7 +108,8 @@ fn judge(subject: &Subject, config: &LoadConfig, index: usize, op: &CustomOp) ->
 
 fn judge_python(subject: &Subject, config: &LoadConfig, index: usize, op: &CustomOp, judgement: &mut Judgement) {
     let path = subject.path(&format!("requires.custom_ops[{index}].is_python_only"));
-    let in_library = op.name.as_ref().is_some_and(|name| config.op_libraries.iter().any(|l| defines(l, name)));
+    let in_library = op.registered_by.is_some()
+        || op.name.as_ref().is_some_and(|name| config.op_libraries.iter().any(|l| l.defines(name)));
     let finding = |outcome, message: String| Finding::new("operator-python-only", outcome, &path, message);
     judgement.push(match op.is_python_only {
         _ if in_library => finding(Outcome::Pass, format!("{} is registered in C++", says(op))),
@@ -137,13 +137,16 @@ fn says(op: &CustomOp) -> String {
     }
 }
 
+fn says_with_library(op: &CustomOp) -> String {
+    match &op.registered_by {
+        Some(member) => format!("{} (registered by {member} in the package)", says(op)),
+        None => says(op),
+    }
+}
+
 /// The overload called `default` is the one without a name.
 fn plain(name: &str) -> &str {
     name.strip_suffix(".default").unwrap_or(name)
-}
-
-fn defines(library: &crate::target::OpLibrary, name: &str) -> bool {
-    library.defines(plain(name))
 }
 
 /// `mylib::blend` stands for all its overloads, `mylib::*` for the namespace.
@@ -168,6 +171,7 @@ mod tests {
             number: Some(0),
             through: "proxy_executor".into(),
             is_python_only,
+            registered_by: None,
         });
         artifact
     }
@@ -188,6 +192,16 @@ mod tests {
         assert_eq!(outcome(check, &artifact, &LoadConfig::default(), "operator-missing"), [Warn]);
         assert_eq!(outcome(check, &with_op(None, None), &having(&["mylib::*"]), "operator-missing"), [Unknown]);
         assert_eq!(outcome(check, &cpu(), &having(&["mylib::*"]), "operator-missing"), [Pass]);
+    }
+
+    #[test]
+    fn libraries_of_the_package_count() {
+        let mut artifact = with_op(Some("mylib::blend"), Some(true));
+        artifact.models[0].requires.custom_ops[0].registered_by = Some("libs/ops.so".into());
+        assert_eq!(outcome(check, &artifact, &having(&["yourlib::*"]), "operator-missing"), [Pass]);
+        assert_eq!(outcome(check, &artifact, &LoadConfig::default(), "operator-missing"), [Warn]);
+        let cpp = LoadConfig { loader: Some(Loader::Cpp), ..LoadConfig::default() };
+        assert_eq!(outcome(check, &artifact, &cpp, "operator-python-only"), [Pass]);
     }
 
     #[test]

@@ -102,6 +102,7 @@ pub fn custom_ops(nodes: &[ExternNode]) -> Vec<CustomOp> {
             number: u32::try_from(number).ok(),
             through: "proxy_executor".into(),
             is_python_only: node.is_python_only,
+            registered_by: None,
         });
     }
     found

@@ -39,6 +39,9 @@ pub struct CustomOp {
     pub through: String,
     /// defined in Python, so that no process without Python can run it
     pub is_python_only: Option<bool>,
+    /// member of the package whose schema texts register it; looked for by `verify` and `show --deep`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registered_by: Option<String>,
 }
 
 /// Where a library's C++ runtime (exceptions, `std::`) comes from.

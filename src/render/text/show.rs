@@ -173,7 +173,7 @@ fn write_tensors(tensors: &[TensorSpec], options: &TextOptions, out: &mut dyn Wr
             let known = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
             let mut row = vec![
                 t.index.to_string(),
-                known(t.path.clone().or_else(|| t.name.clone())),
+                known(call_path(t)),
                 known(t.dtype.as_ref().map(ToString::to_string)),
                 dims_text(t.shape.as_deref(), t.rank),
                 dims_text(t.stride.as_deref(), t.rank),
@@ -187,6 +187,14 @@ fn write_tensors(tensors: &[TensorSpec], options: &TextOptions, out: &mut dyn Wr
         .collect();
     write_table(&header, &rows, options.width, out)?;
     write_rest(tensors.len().saturating_sub(rows.len()), out)
+}
+
+/// The call path; PyTorch's keystr of a value that is returned alone is empty.
+fn call_path(tensor: &TensorSpec) -> Option<String> {
+    match tensor.path.as_deref() {
+        Some("") => Some("(the result)".to_owned()),
+        path => path.map(str::to_owned).or_else(|| tensor.name.clone()),
+    }
 }
 
 fn write_rest(left: usize, out: &mut dyn Write) -> Result<()> {
