@@ -375,3 +375,22 @@ fn standard_input_and_folders() {
     let text = stdout(&["testdata/artifacts"]);
     assert!(text.contains(MLP) && text.contains(MULTI));
 }
+
+/// What packages install is written by `packaging/make.sh`.
+#[test]
+fn packaged_man_page_and_completions_are_current() {
+    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/data/share");
+    for (args, file) in [
+        (&["man"][..], "man/man1/aoti-inspect.1"),
+        (&["completions", "bash"], "bash-completion/completions/aoti-inspect"),
+        (&["completions", "zsh"], "zsh/site-functions/_aoti-inspect"),
+        (&["completions", "fish"], "fish/vendor_completions.d/aoti-inspect.fish"),
+    ] {
+        let packaged = std::fs::read_to_string(share.join(file)).unwrap();
+        assert!(
+            packaged == stdout(args),
+            "{file} is not what `aoti-inspect {}` prints: run packaging/make.sh",
+            args.join(" ")
+        );
+    }
+}
