@@ -3,7 +3,7 @@
 //!
 //! Reads `testdata/artifacts`, and `target/corpus` where it has been unpacked.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot read its artefact has failed")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot read its artefact has failed")]
 
 use aoti_inspect::model::{Artifact, Dim, Model, WeightsLocation};
 use aoti_inspect::{CodeReading, Settings};
@@ -277,6 +277,39 @@ fn bare_libraries_are_what_was_compiled() {
     let mut all = artifacts(".so");
     all.retain(|(path, _)| !is_foreign(path));
     report(&all, &Settings::default());
+}
+
+/// The only library of an artefact; `None` where there are several, or none.
+fn library_of(path: &Path) -> Option<Vec<u8>> {
+    let container = aoti_inspect::container::open(path).unwrap();
+    let [folder] = container.models() else { return None };
+    let region = container.library(folder).unwrap()?;
+    Some(region.all(1 << 30).unwrap().to_vec())
+}
+
+/// Every library renamed and alone in a folder, as it is and after `strip --strip-all`.
+#[test]
+fn bare_and_stripped_copies_are_what_was_compiled() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bare, stripped) = (folder.path().join("bare.so"), folder.path().join("stripped.so"));
+    let (mut copies, mut stripped_copies, mut wrong) = (0, 0, Vec::new());
+    for (path, answer) in artifacts(".pt2").into_iter().chain(artifacts(".so")) {
+        let Some(library) = library_of(&path).filter(|_| !is_foreign(&path)) else { continue };
+        std::fs::write(&bare, library).unwrap();
+        let strip = std::process::Command::new("strip").arg("--strip-all").arg("-o").arg(&stripped).arg(&bare).output();
+        // of this machine alone: other formats and processors need a strip of their own
+        let is_stripped = strip.unwrap().status.success();
+        for copy in [Some(&bare), is_stripped.then_some(&stripped)].into_iter().flatten() {
+            copies += 1;
+            stripped_copies += usize::from(copy == &stripped);
+            let lines = differences(&inspect(copy), &answer);
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            wrong.extend(lines.into_iter().map(|line| format!("{name} {}: {line}", copy.display())));
+        }
+    }
+    eprintln!("{copies} bare copies, {stripped_copies} of them stripped");
+    assert!(stripped_copies >= 10, "only {stripped_copies} libraries could be stripped");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
