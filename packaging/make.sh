@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 inspect() { cargo run --quiet -- "$@"; }
-share=packaging/data/share
+share=packaging/wheel/data/share
 inspect man > $share/man/man1/aoti-inspect.1
 inspect completions bash > $share/bash-completion/completions/aoti-inspect
 inspect completions zsh > $share/zsh/site-functions/_aoti-inspect

@@ -199,11 +199,14 @@ pub fn verify_targets(artifact: &Artifact, configs: &[LoadConfig], policy: &Poli
     merged
 }
 
-/// The same for the same finding in the next build of an unchanged interface.
+/// The same for the same finding in the next build of an unchanged interface: the same demand is missed in the same way.
+/// Another target, GPU or version is another finding, which a baseline does not know.
 fn fingerprint(finding: &Finding, interface_id: Option<&str>) -> String {
     use sha2::{Digest, Sha256};
     use std::fmt::Write;
-    let text = format!("{}\n{}\n{}", finding.code, finding.subject, interface_id.unwrap_or_default());
+    let sides = [&finding.target, &finding.expected, &finding.found].map(|side| side.as_deref().unwrap_or_default());
+    let interface = interface_id.unwrap_or_default();
+    let text = format!("{}\n{}\n{interface}\n{}", finding.code, finding.subject, sides.join("\n"));
     Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex

@@ -253,11 +253,12 @@ impl Container {
         self.kind = package;
         if layout.has_model_folder || !self.models.is_empty() {
             let mut incomplete = Vec::new();
-            for model in self.models.iter().filter(|m| m.library.is_none() && m.compile_flags.is_none()) {
+            let nothing_to_load = |m: &ModelFolder| m.library.is_none() && m.compile_flags.is_none();
+            for (index, model) in self.models.iter().enumerate().filter(|(_, model)| nothing_to_load(model)) {
                 let member = model.files().next().and_then(|id| self.member(id)).map(|m| m.name().to_owned());
                 let message = format!("model {} has neither a library nor flags to compile one with", model.name);
                 let place = Place { member, ..Place::default() };
-                incomplete.push(Problem { place, message, affects: Vec::new() });
+                incomplete.push(Problem { place, message, affects: vec![format!("models[{index}].library")] });
             }
             self.problems.append(&mut incomplete);
             if package == Kind::Package && self.models.iter().all(|m| m.library.is_none()) {

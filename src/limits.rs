@@ -71,8 +71,9 @@ pub const INSTRUCTIONS: u64 = 200_000_000;
 /// Instructions that every library may use, however small: 20 times what a static C++ library without
 /// optimisation needs.
 pub const INSTRUCTIONS_BASE: u64 = 3_000_000;
-/// Further instructions for each byte of its executable segments: wide models have long constructors.
-pub const INSTRUCTIONS_PER_BYTE: u64 = 4;
+/// Further instructions for each byte of its executable segments: wide models have long constructors. With 10,000
+/// constants a library of torch's own options (-O1) has some 4 MB of code and executes some 16 million instructions.
+pub const INSTRUCTIONS_PER_BYTE: u64 = 8;
 /// Pages of 4 KiB that an interpreted library may touch; 10,000 constants need some 2,000.
 pub const INTERPRETED_PAGES: usize = 16_384;
 /// Depth of calls in an interpreted library.

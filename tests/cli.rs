@@ -152,6 +152,8 @@ fn wrong_use_names_what_is_right() {
         (vec!["verify", TWO, "--shape", "8x10"], "--model"),
         (vec!["verify", MLP, "--gpu", "H1000"], "H100"),
         (vec!["show", MLP, "--only", "inptus"], "inputs"),
+        (vec!["show", MLP, "--format", "sarif"], "a form of reports"),
+        (vec!["verify", MLP, "--output", "jsn=x.json"], "did you mean json"),
         (vec!["show", MLP, "--shape", "8x10"], "to show --trace"),
         (vec!["show", MLP, "--dim", "s77=8"], "--trace"),
         (vec!["show", MLP, "--trace", "--no-interpret"], "cannot be used with"),
@@ -379,7 +381,7 @@ fn standard_input_and_folders() {
 /// What packages install is written by `packaging/make.sh`.
 #[test]
 fn packaged_man_page_and_completions_are_current() {
-    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/data/share");
+    let share = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/wheel/data/share");
     for (args, file) in [
         (&["man"][..], "man/man1/aoti-inspect.1"),
         (&["completions", "bash"], "bash-completion/completions/aoti-inspect"),

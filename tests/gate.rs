@@ -265,3 +265,46 @@ fn the_pre_commit_hook_names_a_command_that_there_is() {
     let args: Vec<&str> = words.chain(["build/mlp.pt2", "build/gpu.pt2"]).collect();
     assert_eq!(project.code(&args), 0);
 }
+
+/// A baseline covers what was asked when it was written, not the same code for another GPU.
+#[test]
+fn a_baseline_does_not_cover_another_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    let known = folder.path().join("known.json").to_str().unwrap().to_owned();
+    let cuda = "testdata/artifacts/2.11.0-cuda-multi_arch.pt2";
+    let verify = |gpu: &str, how: &str| {
+        let args = ["verify", cuda, "--no-config", "--gpu", gpu, how, &known];
+        Command::new(BINARY).args(args).output().unwrap().status.code()
+    };
+    assert_eq!(verify("B200", "--write-baseline"), Some(0));
+    assert_eq!(verify("B200", "--baseline"), Some(0));
+    assert_eq!(verify("RTX 5090", "--baseline"), Some(1));
+}
+
+/// Completion behind a subcommand, as bash calls it.
+#[test]
+fn bash_completes_the_flags_of_a_subcommand() {
+    let script = r#"
+        source packaging/wheel/data/share/bash-completion/completions/aoti-inspect
+        COMP_WORDS=(aoti-inspect verify --lo); COMP_CWORD=2
+        _aoti__inspect aoti-inspect --lo verify
+        echo "${COMPREPLY[@]}"
+    "#;
+    let output = Command::new("bash").args(["-c", script]).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(words.contains("--loader"), "{words} {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Code scanning refuses results without a physical location.
+#[test]
+fn every_result_of_sarif_has_a_physical_location() {
+    let args =
+        ["verify", "--no-config", "--device", "cuda", "--format", "sarif", "testdata/artifacts/2.15.0-cpu-zero.pt2"];
+    let output = Command::new(BINARY).args(args).output().unwrap();
+    let log: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert!(results.len() > 5);
+    for result in results {
+        assert!(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].is_string(), "{result}");
+    }
+}

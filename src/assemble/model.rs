@@ -8,7 +8,8 @@ use crate::container::{self, Container, ModelFolder};
 use crate::error::{Error, Result};
 use crate::image::{Image, dating, isa};
 use crate::model::{
-    Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown, Witness,
+    Checks, Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown,
+    Witness,
 };
 
 use std::collections::HashMap;
@@ -232,6 +233,7 @@ fn forget_tensors_of_cxx(interface: &mut Interface, library: &Library, asks_trac
         }
     }
     interface.relations.clear();
+    interface.checks = Some(Checks { compiled_in: false, enabled_by: None, disabled_by: None });
 }
 
 /// In order of trust: imports, what code or source say, metadata.

@@ -92,7 +92,12 @@ pub fn apply_waivers(report: &mut Report, waivers: &[Waiver], folder: &Path, tod
                 continue;
             }
             for finding in &mut artifact.findings {
-                if finding.code == waiver.code && finding.outcome != Outcome::Pass && finding.waived.is_none() {
+                let is_its_target = waiver.target.is_none() || waiver.target == finding.target;
+                if finding.code == waiver.code
+                    && is_its_target
+                    && finding.outcome != Outcome::Pass
+                    && finding.waived.is_none()
+                {
                     found += 1;
                     if expired.is_none() {
                         finding.waived = Some(Waived { reason: waiver.reason.clone(), until: waiver.until.clone() });
@@ -149,6 +154,7 @@ mod tests {
         Waiver {
             code: "gpu-arch".into(),
             path: Some(path.into()),
+            target: None,
             reason: "old".into(),
             until: until.map(str::to_owned),
             place: ConfigPlace { file: "aoti-inspect.toml".into(), line: 3, column: 1 },
@@ -166,6 +172,11 @@ mod tests {
         let mut late = report();
         let remarks = apply_waivers(&mut late, &[waiver("build/*", Some("2027-03-01"))], Path::new(""), "2027-03-02");
         assert_eq!((late.artifacts[0].verdict, remarks[0].code), (Verdict::Fail, "waiver-expired"));
+
+        let elsewhere = Waiver { target: Some("lab".into()), ..waiver("build/*", None) };
+        let mut other = report();
+        let remarks = apply_waivers(&mut other, &[elsewhere], Path::new(""), "2027-03-02");
+        assert_eq!((other.artifacts[0].verdict, remarks[0].code), (Verdict::Fail, "waiver-unmatched"));
 
         let mut other = report();
         let remarks = apply_waivers(&mut other, &[waiver("dist/*", None)], Path::new(""), "2027-03-02");

@@ -7,9 +7,13 @@ use crate::model::Artifact;
 use crate::render::text::TextOptions;
 use crate::render::{csv, github, json, junit, markdown, sarif, text};
 use crate::report::Report;
+use crate::target::UsageError;
 use clap::ValueEnum;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+
+/// The forms that what a file is can take; the others are for reports.
+pub const SHOWN: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
 
 /// The opened destinations.
 pub struct Destinations(Vec<(Format, Box<dyn Write>)>);
@@ -37,8 +41,33 @@ impl OutputArgs {
         TextOptions { width, is_verbose: self.verbose, ..TextOptions::default() }
     }
 
+    /// Every form that is asked for, by a flag or in front of a file.
+    pub fn formats(&self) -> Vec<Format> {
+        std::iter::once(self.format()).chain(self.files().filter_map(|(form, _)| form)).collect()
+    }
+
+    /// A word in front of `=` that is no form would silently become part of a file's name.
+    fn check_forms(&self) -> Result<(), CliError> {
+        for text in &self.output {
+            if let Some((word, _)) = text.split_once('=')
+                && !word.is_empty()
+                && word.chars().all(|c| c.is_ascii_alphabetic())
+                && Format::from_str(word, false).is_err()
+            {
+                let names: Vec<String> = Format::value_variants()
+                    .iter()
+                    .filter_map(|format| Some(format.to_possible_value()?.get_name().to_owned()))
+                    .collect();
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                return Err(UsageError::unknown_word("--output", word, &names).into());
+            }
+        }
+        Ok(())
+    }
+
     /// Opens all destinations, so that a wrong path is found before the work starts.
     pub fn open(&self) -> Result<Destinations, CliError> {
+        self.check_forms()?;
         let choice = match self.color {
             Colour::Auto => anstream::ColorChoice::Auto,
             Colour::Always => anstream::ColorChoice::AlwaysAnsi,
@@ -76,7 +105,7 @@ impl OutputArgs {
         })
     }
 
-    /// Writes what files are; the forms of reports fall back to text.
+    /// Writes what files are; see [`SHOWN`].
     pub fn write_show(
         &self,
         artifacts: &[Artifact],

@@ -1,12 +1,14 @@
 //! `show`: what files are.
 
 use super::arguments::{OutputArgs, ShowArgs};
+use super::output::SHOWN;
 use super::{CliError, open, trace};
 use crate::render::json::FACTS;
 use crate::render::text;
 use crate::report::Exit;
 use crate::target::UsageError;
 use crate::{CodeReading, Settings};
+use clap::ValueEnum;
 
 /// Exit 3 when one of the files is no readable artefact.
 pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
@@ -19,6 +21,10 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         return Err(CliError::usage("--only trace: give --trace, too: machine code is read for it"));
     }
     let sizes = trace::read(&args.sizes)?;
+    if let Some(format) = output.formats().into_iter().find(|format| !SHOWN.contains(format)) {
+        let name = format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        return Err(CliError::usage(format!("{name} is a form of reports: show writes text, json, jsonl or csv")));
+    }
     let given = open::given(&args.files)?;
     if given.is_empty() {
         return Err(CliError::usage("no ARTIFACT is given: aoti-inspect model.pt2"));

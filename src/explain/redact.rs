@@ -20,6 +20,7 @@ pub fn redact(report: &mut ArtifactReport, artifact: Option<&Artifact>) {
             names.extend([&constant.fqn, &constant.name].into_iter().flatten().map(|n| (n.clone(), mask.clone())));
         }
     }
+    names.extend(names_of_file(&report.path));
     // long names first: `fc1.weight_g` holds `fc1.weight`
     names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
     names.dedup();
@@ -47,15 +48,26 @@ pub fn redact(report: &mut ArtifactReport, artifact: Option<&Artifact>) {
     report.error.iter_mut().for_each(mask);
 }
 
+/// The artefact's path as it was given, its file name, and that without its ending: the folder in a package is called so.
+fn names_of_file(path: &str) -> Vec<(String, String)> {
+    let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let (stem, ending) =
+        file.rsplit_once('.').map_or((file, String::new()), |(stem, ending)| (stem, format!(".{ending}")));
+    let path = (path.to_owned(), format!("<path>/<file>{ending}"));
+    let file = (file.to_owned(), format!("<file>{ending}"));
+    let whole = (path.0 != file.0).then_some(path);
+    whole.into_iter().chain([file, (stem.to_owned(), "<file>".to_owned())]).collect()
+}
+
 fn masked(text: &str, names: &[(String, String)]) -> String {
     let mut text: Cow<'_, str> = Cow::Borrowed(text);
-    if let Some(path) = PATH.as_ref() {
-        text = Cow::Owned(path.replace_all(&text, |found: &regex::Captures<'_>| mask_path(&found[0])).into_owned());
-    }
     for (name, mask) in names.iter().filter(|(name, _)| name.len() > 1) {
         if text.contains(name.as_str()) {
             text = Cow::Owned(replace_word(&text, name, mask));
         }
+    }
+    if let Some(path) = PATH.as_ref() {
+        text = Cow::Owned(path.replace_all(&text, |found: &regex::Captures<'_>| mask_path(&found[0])).into_owned());
     }
     text.into_owned()
 }
@@ -71,7 +83,7 @@ fn mask_path(path: &str) -> String {
         }
     }
     let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
-    match file.split_once('.') {
+    match file.rsplit_once('.') {
         Some((_, ending)) if !ending.is_empty() => format!("<path>/<file>.{ending}"),
         _ => "<path>".to_owned(),
     }
@@ -100,6 +112,13 @@ fn replace_word(text: &str, name: &str, mask: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_artefact_is_masked_however_it_is_given() {
+        let names = names_of_file("home/me/ranker-2.1.pt2");
+        assert_eq!(masked("home/me/ranker-2.1.pt2 (ranker-2.1)", &names), "<path>/<file>.pt2 (<file>)");
+        assert_eq!(masked("ranker.pt2", &names_of_file("ranker.pt2")), "<file>.pt2");
+    }
 
     #[test]
     fn paths_and_weights_are_masked() {

@@ -48,7 +48,7 @@ fn finding_case(artifact: &ArtifactReport, finding: &Finding) -> TestCase {
     let target = finding.target.as_deref().map(|t| format!("{t} / ")).unwrap_or_default();
     let name = format!("{target}{} {}", finding.code, finding.subject);
     let text = match &finding.fix {
-        Some(fix) => format!("{}\nfix: {fix}", finding.message),
+        Some(fix) => format!("{}; fix: {fix}", finding.message),
         None => finding.message.clone(),
     };
     let status = match (&finding.waived, severity(finding), finding.outcome) {
@@ -74,6 +74,8 @@ fn case(name: &str, class: &str, status: TestCaseStatus) -> TestCase {
 
 fn non_success(kind: NonSuccessKind, type_: &str, text: &str) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
-    status.set_type(type_).set_message(super::escape::plain(text).as_ref());
+    let text = super::escape::plain(text);
+    // viewers show one or the other
+    status.set_type(type_).set_message(text.as_ref()).set_description(text.as_ref());
     status
 }

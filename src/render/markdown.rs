@@ -50,7 +50,9 @@ fn matrix(report: &Report, out: &mut dyn Write) -> Result<()> {
 }
 
 fn section(artifact: &ArtifactReport, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "### {} {}\n", symbol(artifact.verdict), markdown(&artifact.path))?;
+    // beside the cause of a crash the file's own verdict would be read as the answer
+    let verdict = if artifact.causes.is_empty() { symbol(artifact.verdict) } else { "explained:" };
+    writeln!(out, "### {verdict} {}\n", markdown(&artifact.path))?;
     if !artifact.summary.is_empty() {
         writeln!(out, "{}\n", markdown(&artifact.summary))?;
     }

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0 (OASIS), the part that we use.
 //!
-//! Locations are the configuration line that asked, and the fact's path as a logical location: artefacts are
-//! build outputs, so a physical location in them would point at nothing in the repository.
+//! Locations are the configuration line that asked, else the artefact as a whole (code scanning refuses results without
+//! a physical location), and the fact's path as a logical location.
 
 use super::severity::{Severity, severity};
 use crate::report::{ArtifactReport, Finding, Grade, Outcome, Report};
@@ -115,11 +115,14 @@ fn sentence(text: &str, fix: Option<&str>) -> String {
 
 fn place(result: &mut Value, artifact: &ArtifactReport, subject: &str) {
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": format!("{}#{subject}", artifact.path)}]});
-    if let (Some(at), Some(map)) = (&artifact.asked_at, location.as_object_mut()) {
-        let physical = json!({
+    let physical = match &artifact.asked_at {
+        Some(at) => json!({
             "artifactLocation": {"uri": uri(&at.file)},
             "region": {"startLine": at.line, "startColumn": at.column},
-        });
+        }),
+        None => json!({"artifactLocation": {"uri": uri(&artifact.path)}}),
+    };
+    if let Some(map) = location.as_object_mut() {
         map.insert("physicalLocation".into(), physical);
     }
     if let Some(map) = result.as_object_mut() {

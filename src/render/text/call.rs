@@ -1,7 +1,7 @@
 //! `show --call`: how to call a model from Python and from C++, with its own names.
 
 use super::show::dims_text;
-use crate::model::{Artifact, DeviceKind, Kind, Model, TensorSpec};
+use crate::model::{Artifact, DeviceKind, Kind, Model, TensorSpec, WeightsLocation};
 use crate::render::escape;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
@@ -16,6 +16,14 @@ pub fn render_call(artifact: &Artifact, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "# {}: its inputs are not known", escape::plain(&model.name))?;
             continue;
         };
+        if artifact.kind == Kind::Standalone {
+            let name = escape::plain(&model.name);
+            writeln!(
+                out,
+                "# {name} is source to build a program with (its CMakeLists.txt): no loader of torch opens it"
+            )?;
+            continue;
+        }
         python(artifact, model, inputs, out)?;
         cpp(artifact, model, inputs, out)?;
     }
@@ -42,6 +50,15 @@ fn python(artifact: &Artifact, model: &Model, inputs: &[TensorSpec], out: &mut d
     } else {
         writeln!(out, "model = torch._inductor.aoti_load_package({path}, model_name={})", quoted(&model.name))?;
     }
+    if model.weights.location == Some(WeightsLocation::Absent) {
+        // torch/_inductor/package/package.py, AOTICompiledModel.load_constants (2.6 and newer)
+        writeln!(out, "# the weights are not in the file: a run without them crashes")?;
+        let call = match artifact.kind {
+            Kind::Library => "# aot_load gives no way to set them: use the runner of C++",
+            _ => "model.load_constants({...}, check_full_update=True)  # name -> tensor, see `show --all`",
+        };
+        writeln!(out, "{call}")?;
+    }
     writeln!(out, "outputs = model({})\n", arguments(inputs))
 }
 
@@ -61,6 +78,11 @@ fn cpp(artifact: &Artifact, model: &Model, inputs: &[TensorSpec], out: &mut dyn 
         writeln!(out, "#include <torch/csrc/inductor/aoti_package/model_package_loader.h>")?;
         let name = if model.name == "model" { String::new() } else { format!(", {}", quoted(&model.name)) };
         writeln!(out, "torch::inductor::AOTIModelPackageLoader model({path}{name});")?;
+    }
+    if model.weights.location == Some(WeightsLocation::Absent) {
+        writeln!(out, "// the weights are not in the file: a run without them crashes")?;
+        let function = if artifact.kind == Kind::Library { "update_constant_buffer" } else { "load_constants" };
+        writeln!(out, "model.{function}(constants, /*use_inactive=*/false, /*check_full_update=*/true);")?;
     }
     writeln!(out, "std::vector<torch::Tensor> inputs = {{")?;
     for (input, name) in inputs.iter().zip(variables(inputs)) {

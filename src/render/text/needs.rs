@@ -25,7 +25,13 @@ pub fn write_needs(model: &Model, options: &TextOptions, out: &mut dyn Write) ->
 
 fn torch_text(model: &Model) -> String {
     let requires = &model.requires;
-    let range = match (requires.torch_min, requires.torch_max) {
+    // C++ of libtorch fits the release that compiled it
+    let compiled_by = model.compiled_by.torch_min.zip(model.compiled_by.torch_max);
+    let (torch_min, torch_max) = match compiled_by.filter(|_| !requires.leaked_cxx.is_empty()) {
+        Some((min, max)) => (Some(min), Some(max)),
+        None => (requires.torch_min, requires.torch_max),
+    };
+    let range = match (torch_min, torch_max) {
         (Some(min), Some(max)) if min == max => format!("torch {min}"),
         (Some(min), Some(max)) => format!("torch {min} to {max}"),
         (Some(min), None) if min <= OLDEST => "any torch".to_owned(),

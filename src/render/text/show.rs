@@ -129,7 +129,8 @@ fn summary(model: &Model) -> Vec<String> {
 }
 
 fn weights_text(model: &Model, constants: &[Constant]) -> String {
-    let size = model.weights.size_bytes.or(model.weights.expected_bytes);
+    // of weights that are elsewhere the file has no bytes
+    let size = model.weights.size_bytes.filter(|n| *n > 0).or(model.weights.expected_bytes);
     let size = size.map(|n| format!(", {}", bytes_text(n))).unwrap_or_default();
     let place = match model.weights.location {
         _ if constants.is_empty() => return "no constants".to_owned(),

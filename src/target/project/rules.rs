@@ -10,6 +10,8 @@ pub struct Waiver {
     pub code: String,
     /// glob over artefact paths, relative to the file; absent: all
     pub path: Option<String>,
+    /// target whose findings it covers; absent: all
+    pub target: Option<String>,
     /// why
     pub reason: String,
     /// last day in UTC, `2027-03-01`
@@ -23,6 +25,7 @@ pub struct Waiver {
 pub(super) struct RawWaiver {
     pub(super) code: toml::Spanned<String>,
     path: Option<toml::Spanned<String>>,
+    target: Option<String>,
     reason: toml::Spanned<String>,
     until: Option<toml::Spanned<toml::Value>>,
 }
@@ -54,6 +57,7 @@ impl RawWaiver {
         let waiver = Waiver {
             code: self.code.into_inner(),
             path: self.path.map(toml::Spanned::into_inner),
+            target: self.target,
             reason: self.reason.into_inner(),
             until,
             place: at(start),
