@@ -26,6 +26,9 @@ pub const LISTED_PROBLEMS: usize = 64;
 pub const FOLDER_DEPTH: usize = 16;
 /// JSON text read in one piece (metadata, weights configuration, exported programs).
 pub const JSON_BYTES: u64 = 64 << 20;
+/// Objects, lists and commas of one JSON text: an exported program of a large model has some hundred thousand, and an
+/// empty object takes 700 bytes of memory.
+pub const JSON_VALUES: usize = 1 << 20;
 /// Nesting of JSON: the recursion limit of serde_json itself, whose parser recurses.
 pub const JSON_DEPTH: usize = 127;
 /// Nesting of expressions, guards and other texts that we parse ourselves.

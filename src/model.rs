@@ -25,7 +25,7 @@ pub use artifact::{
 pub use constant::{Constant, ConstantKind, Weights, WeightsLocation, WeightsTotal};
 pub use dim::{Dim, Relation, SymbolRange};
 pub use dtype::{DType, Device, DeviceKind};
-pub use evidence::{Conflict, Evidence, Unknown, Witness};
+pub use evidence::{CODE_STOPPED, Conflict, Evidence, Unknown, Witness};
 pub use expr::{Bounds, Expr};
 pub use guard::{Comparison, Condition, Guard};
 pub use interface::{Interface, OperatorCall};

@@ -57,6 +57,10 @@ impl Bytes for MappedFile {
 /// [`ErrorKind::Io`] when the file cannot be opened, is no regular file, or cannot be mapped.
 pub fn open_file(path: &Path) -> Result<Box<dyn Bytes>> {
     let io = |what: &str, e: std::io::Error| Error::new(ErrorKind::Io, format!("{what}: {e}"));
+    // before it is opened: a pipe without a writer would wait for ever
+    if std::fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return Err(Error::new(ErrorKind::Io, "not a regular file").help("pipe it in and give `-`"));
+    }
     let file = std::fs::File::open(path).map_err(|e| io("cannot open", e))?;
     let meta = file.metadata().map_err(|e| io("cannot stat", e))?;
     if !meta.is_file() {

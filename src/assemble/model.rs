@@ -8,8 +8,8 @@ use crate::container::{self, Container, ModelFolder};
 use crate::error::{Error, Result};
 use crate::image::{Image, dating, isa};
 use crate::model::{
-    Checks, Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown,
-    Witness,
+    CODE_STOPPED, Checks, Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec,
+    Unknown, Witness,
 };
 
 use std::collections::HashMap;
@@ -154,7 +154,9 @@ fn testimony(
         symbols::settle(&mut code);
         code
     });
-    let (interface, mut conflicts, missing) = match (claim, code) {
+    let stopped: Vec<Unknown> =
+        code.iter().flat_map(|code| &code.unknown).filter(|u| u.fact.is_empty()).cloned().collect();
+    let (mut interface, mut conflicts, missing) = match (claim, code) {
         (Some(claim), Ok(code)) => {
             let name = if is_beside { "source-stale" } else { "source-differs-from-code" };
             let (merged, conflicts) = weigh::weigh(claim, &code, name);
@@ -173,6 +175,9 @@ fn testimony(
         (Some(claim), Err(why)) => (claim, Vec::new(), Some(why)),
         (None, Err(why)) => (Interface::default(), Vec::new(), Some(why)),
     };
+    // what a claim says stands unconfirmed where the code could not be followed
+    interface.unknown.extend(stopped.into_iter().filter(|u| u.reason.starts_with(CODE_STOPPED)));
+    interface.unknown.dedup();
     if settings.code == CodeReading::Always
         && let Some(image) = image
         && let Some(second) = witnesses::cross_references(image)

@@ -22,6 +22,8 @@ pub struct Source {
 pub fn source(container: &Container, folder: &ModelFolder, problems: &mut Vec<Problem>) -> Option<Source> {
     let member = folder.wrapper.and_then(|id| container.member(id))?;
     let kernel_member = folder.kernel_source.and_then(|id| container.member(id));
+    // of a package of sources nothing else is left
+    let whole = || if folder.library.is_none() { vec![String::new()] } else { Vec::new() };
     let mut failed = |error: &crate::error::Error, member: &str, affects: Vec<String>| {
         let mut place = error.place().clone();
         place.member.get_or_insert_with(|| member.to_owned());
@@ -30,7 +32,7 @@ pub fn source(container: &Container, folder: &ModelFolder, problems: &mut Vec<Pr
     let bytes = match member.bytes(limits::SOURCE_BYTES) {
         Ok(bytes) => bytes,
         Err(error) => {
-            failed(&error, member.name(), Vec::new());
+            failed(&error, member.name(), whole());
             return None;
         }
     };
@@ -47,7 +49,7 @@ pub fn source(container: &Container, folder: &ModelFolder, problems: &mut Vec<Pr
             Some(Source { read, interface, member: member.name().to_owned() })
         }
         Err(error) => {
-            failed(&error, member.name(), Vec::new());
+            failed(&error, member.name(), whole());
             None
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Judgement;
 use super::codes::{Code, Page};
-use crate::model::Artifact;
+use crate::model::{Artifact, CODE_STOPPED};
 use crate::report::{DAMAGED, Finding, Level, Outcome};
 use crate::target::LoadConfig;
 
@@ -23,6 +23,20 @@ pub const CODES: &[Code] = &[
         },
     },
     Code {
+        id: "code-unread",
+        summary: "the machine code could not be followed, so that nothing vouches for what the file claims",
+        level: Level::Deny,
+        page: Page {
+            compares: "The library's own functions, interpreted up to a created model, with what its source and metadata \
+                       claim.",
+            matters: "Code that faults or does not end when the model is created will do so when it is loaded, or it is \
+                      code that is not modelled here. Either way the claims are unchecked.",
+            reports: "Zeroed and cut code segments, relocations and stubs; builds with instructions that are not modelled.",
+            fix: "Compare the file's checksum with the original. If it is whole, allow it with \
+                  `--allow-unknown=code-unread`, or leave the code out with `--no-interpret`.",
+        },
+    },
+    Code {
         id: "artifact-odd",
         summary: "the file is readable and unusual in a way that other readers may take amiss",
         level: Level::Warn,
@@ -36,8 +50,23 @@ pub const CODES: &[Code] = &[
     },
 ];
 
+/// Code whose model cannot even be created is no witness for what source and metadata claim.
+fn check_code(artifact: &Artifact, judgement: &mut Judgement) {
+    for index in 0..artifact.models.len() {
+        let subject = format!("models[{index}]");
+        let reasons = artifact.unknown.iter().filter(|unknown| unknown.fact == subject).map(|unknown| &unknown.reason);
+        let stops = |phase: &str| reasons.clone().find(|reason| reason.starts_with(phase));
+        let creation = format!("{CODE_STOPPED}creation: ");
+        if let Some(reason) = stops(&creation).or_else(|| stops(&format!("{CODE_STOPPED}initialisers: "))) {
+            let message = format!("what the file claims is not confirmed: {reason}");
+            judgement.push(Finding::new("code-unread", Outcome::Unknown, subject, message));
+        }
+    }
+}
+
 /// One finding per problem of the readers.
 pub fn check(artifact: &Artifact, _: &LoadConfig, judgement: &mut Judgement) {
+    check_code(artifact, judgement);
     for (index, problem) in artifact.problems.iter().enumerate() {
         let place = problem.place.to_string();
         let separator = if place.is_empty() { "" } else { ": " };

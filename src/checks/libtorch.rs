@@ -7,9 +7,9 @@ pub use codes::CODES;
 use super::{Judgement, Subject};
 use crate::model::{Evidence, Release, Witness};
 use crate::report::{Finding, Outcome};
-use crate::target::TorchVersion;
 use crate::target::libtorch::Libtorch;
 use crate::target::release_tables::{self, NEWEST, PARAMETER_CHANGES, ShimClass, shim};
+use crate::target::{Build, TorchVersion};
 
 /// Names in one message; the rest is counted.
 const NAMED: usize = 4;
@@ -163,6 +163,18 @@ fn check_build(subject: &Subject, torch: &TorchVersion, judgement: &mut Judgemen
     let Some(build) = &torch.build else { return };
     let path = subject.path("requires.shims");
     for (class, word, name) in classes(subject) {
+        let runtime = |prefix: &str| subject.model.requires.gpu_runtime.iter().find(|name| name.starts_with(prefix));
+        let foreign = match build {
+            // both builds have the CUDA shims; the driver is the other vendor's
+            Build::Rocm => runtime("cu"),
+            Build::Cuda { .. } => runtime("hip"),
+            _ => None,
+        };
+        if let Some(function) = foreign.filter(|_| class == ShimClass::Cuda) {
+            let message = format!("torch {torch} is a {build}, and the library imports {function} of the other vendor");
+            judgement.push(Finding::new("libtorch-build", Outcome::Fail, &path, message).fix("compile on that build"));
+            continue;
+        }
         judgement.push(if build.has(class) {
             let message = format!("torch {torch} is a {build}, which has the {word} functions");
             Finding::new("libtorch-build", Outcome::Pass, &path, message)

@@ -232,7 +232,7 @@ pub struct VerifyArgs {
     #[arg(long, value_delimiter = ',', value_name = "TOPICS")]
     pub require: Vec<String>,
     /// An unknown that was asked for does not fail; with CODE only for that check
-    #[arg(long, value_name = "CODE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub allow_unknown: Vec<String>,
 }
 

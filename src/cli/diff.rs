@@ -8,7 +8,7 @@ use crate::{CodeReading, Settings, diff};
 /// Exit 1 for changes of the grade that fails, 3 when one cannot be read.
 pub fn run(args: &DiffArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     let code = if args.no_interpret { CodeReading::Never } else { CodeReading::WhenNeeded };
-    let out = output.open()?;
+    let out = output.open(&[args.old.clone(), args.new.clone()], None)?;
     let settings = Settings { code, ..Settings::default() };
     let opened = open::open(&[args.old.clone(), args.new.clone()], &settings)?;
     let artifacts = match opened.artifacts.as_slice() {

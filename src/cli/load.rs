@@ -12,6 +12,7 @@ use crate::target::{
 };
 use crate::{assemble, container, limits};
 use clap::{Args, ValueEnum};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// How the artefact is going to be loaded; each asks for a check
@@ -176,7 +177,7 @@ impl LoadArgs {
             platform: read(either(&self.platform, &table.platform), PlatformName::from_text, "--platform")?,
             glibc: read(either(&self.glibc, &table.glibc), Version::glibc, "--glibc")?,
             libstdcxx: read(either(&self.libstdcxx, &table.libstdcxx), Version::libstdcxx, "--libstdcxx")?,
-            page_size_bytes: bytes(either(&self.page_size, &table.page_size), "--page-size")?,
+            page_size_bytes: page_size(bytes(either(&self.page_size, &table.page_size), "--page-size")?)?,
             weights: self.weights.iter().map(|path| opened(path, WeightsFile::open(path))).collect::<Result<_, _>>()?,
             metadata: many(&self.metadata, &table.metadata).iter().map(|text| key_value(text)).collect(),
             exported: self.exported.as_deref().map(read_exported).transpose()?,
@@ -276,13 +277,30 @@ fn opened<T>(path: &Path, result: crate::error::Result<T>) -> Result<T, CliError
     result.map_err(|e| CliError::usage(format!("{}: {e}", path.display())))
 }
 
+/// Pages of a memory management unit: 4 KiB to 64 KiB, powers of two.
+fn page_size(bytes: Option<u64>) -> Result<Option<u64>, CliError> {
+    match bytes {
+        Some(n) if !n.is_power_of_two() || !(4096..=65536).contains(&n) => {
+            Err(CliError::usage(format!("--page-size: no system has pages of {n} bytes; 4k, 16k and 64k are common")))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
 pub fn read_text(path: &Path, cap: u64) -> Result<String, CliError> {
     let wrong = |what: String| CliError::usage(format!("{}: {what}", path.display()));
     let size = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
     if size > cap {
         return Err(wrong(format!("{size} bytes, more than the {cap} that are read")));
     }
-    std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))
+    // devices and pipes have no size
+    let file = std::fs::File::open(path).map_err(|e| wrong(e.to_string()))?;
+    let mut text = String::new();
+    let read = file.take(cap.saturating_add(1)).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
+    if read as u64 > cap {
+        return Err(wrong(format!("more than the {cap} bytes that are read")));
+    }
+    Ok(text)
 }
 
 fn read_cases(path: &Path) -> Result<Vec<crate::target::InputCase>, CliError> {

@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::target::UsageError;
 use clap::ValueEnum;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The forms that what a file is can take; the others are for reports.
 pub const SHOWN: [Format; 4] = [Format::Text, Format::Json, Format::Jsonl, Format::Csv];
@@ -65,9 +65,16 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Opens all destinations, so that a wrong path is found before the work starts.
-    pub fn open(&self) -> Result<Destinations, CliError> {
+    /// Opens all destinations, so that a wrong path is found before the work starts. None of them, nor the baseline that
+    /// is to be written, may be among the `inputs`.
+    pub fn open(&self, inputs: &[PathBuf], baseline: Option<&Path>) -> Result<Destinations, CliError> {
         self.check_forms()?;
+        for written in self.files().map(|(_, path)| path).chain(baseline) {
+            if inputs.iter().any(|input| is_same_file(input, written)) {
+                let what = format!("{} is looked at, and would be overwritten", written.display());
+                return Err(CliError::usage(what));
+            }
+        }
         let choice = match self.color {
             Colour::Auto => anstream::ColorChoice::Auto,
             Colour::Always => anstream::ColorChoice::AlwaysAnsi,
@@ -127,8 +134,13 @@ impl OutputArgs {
 
     /// Writes plain text.
     pub fn write_text(&self, text: &str) -> Result<(), CliError> {
-        self.open()?.write_each(|_, out| out.write_all(text.as_bytes()))
+        self.open(&[], None)?.write_each(|_, out| out.write_all(text.as_bytes()))
     }
+}
+
+/// The same file by whatever path; one that is not there yet is no input.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 impl Destinations {

@@ -31,7 +31,7 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     }
     let code = code_reading(args.files.no_interpret, args.deep);
     let settings = Settings { code, traces: args.trace, hashes_file: args.files.digest, ..Settings::default() };
-    let out = output.open()?;
+    let out = output.open(&given, None)?;
     let mut opened = open::open(&given, &settings)?;
     if let Some(sizes) = &sizes {
         sizes.apply(&mut opened.artifacts)?;

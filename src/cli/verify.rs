@@ -33,9 +33,14 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         hashes_file: args.files.digest,
         ..Settings::default()
     };
-    let out = output.open()?;
+    let paths: Vec<PathBuf> = match (jobs.is_empty(), given.is_empty()) {
+        (true, true) => vec![only_artifact()?],
+        (true, false) => given,
+        (false, _) => jobs.iter().map(|job| job.path.clone()).collect(),
+    };
+    let baseline = args.project.write_baseline.as_deref();
+    let out = output.open(&paths, baseline)?;
     let artifacts = if jobs.is_empty() {
-        let paths = if given.is_empty() { vec![only_artifact()?] } else { given };
         let opened = open::open(&paths, &settings)?;
         remark(&opened.remarks);
         for config in &configs {
@@ -43,7 +48,6 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         }
         opened.artifacts.iter().map(|artifact| checks::verify_targets(artifact, &configs, &policy)).collect()
     } else {
-        let paths: Vec<PathBuf> = jobs.iter().map(|job| job.path.clone()).collect();
         let judge = |(artifact, job): (Artifact, &project::Job)| {
             let mut report = checks::verify_targets(&artifact, &job.configs, &policy);
             report.asked_at = Some(job.place.clone());
@@ -78,7 +82,7 @@ pub fn remark(remarks: &[String]) {
 fn policy(args: &VerifyArgs) -> Result<Policy, CliError> {
     let mut policy = Policy::default();
     for code in &args.allow_unknown {
-        if code.is_empty() {
+        if code == "*" {
             policy.allow_all_unknown = true;
         } else if checks::codes::find(code).is_some() {
             policy.allow_unknown.push(code.clone());

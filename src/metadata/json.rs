@@ -15,6 +15,11 @@ pub(super) fn parse_as<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
     if text.len() as u64 > limits::JSON_BYTES {
         return Err(Error::limit(format!("{} bytes of JSON, more than {}", text.len(), limits::JSON_BYTES)));
     }
+    // what a value takes in memory has little to do with its text: an object of two characters takes hundreds of bytes
+    let values = memchr::memchr3_iter(b'{', b'[', b',', text).count();
+    if values > limits::JSON_VALUES {
+        return Err(Error::limit(format!("{values} values of JSON, more than {}", limits::JSON_VALUES)));
+    }
     serde_json::from_slice(text).map_err(|e| {
         // a byte order mark, NaN and bytes that are not UTF-8 end here too
         Error::damaged(format!("is no JSON as it should be: {e}"))
@@ -58,6 +63,13 @@ mod tests {
         assert!(parse(deep(limits::JSON_DEPTH).as_bytes()).is_ok());
         assert!(parse(deep(limits::JSON_DEPTH + 1).as_bytes()).is_err());
         assert!(parse("[".repeat(5_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn values_have_a_border() {
+        let list = |n: usize| format!("[{}0]", "0,".repeat(n - 1));
+        assert!(parse(list(limits::JSON_VALUES).as_bytes()).is_ok());
+        assert!(parse(list(limits::JSON_VALUES + 1).as_bytes()).unwrap_err().to_string().contains("values of JSON"));
     }
 
     #[test]

@@ -87,6 +87,9 @@ impl Evidence {
     }
 }
 
+/// Begins the reason of what is unknown because interpreting the machine code ended early; the phase follows.
+pub const CODE_STOPPED: &str = "reading the machine code, ";
+
 /// A fact that could not be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unknown {

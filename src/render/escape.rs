@@ -1,6 +1,7 @@
 //! Text from files made harmless for the place where it is shown.
 
 use std::borrow::Cow;
+use std::io::Write;
 
 /// Control characters, escape sequences, and the marks that reorder or hide text (Unicode bidi controls,
 /// zero-width and separator characters) become visible `\u{..}`; a line stays a line.
@@ -57,6 +58,33 @@ pub fn workflow_property(text: &str) -> String {
 /// start of a line, and the older `##[name]` anywhere.
 pub fn workflow_line(text: &str) -> String {
     plain(text).replace("##[", "# #[")
+}
+
+/// Writes JSON with the same harmful characters as escapes; JSON itself leaves most of them raw. Outside of strings it has
+/// none but line feeds.
+pub struct PlainJson<'w>(pub &'w mut dyn Write);
+
+impl Write for PlainJson<'_> {
+    fn write(&mut self, json: &[u8]) -> std::io::Result<usize> {
+        let Ok(text) = std::str::from_utf8(json) else {
+            self.0.write_all(json)?;
+            return Ok(json.len());
+        };
+        let is_hidden = |c: char| c != '\n' && is_harmful(c);
+        for part in text.split_inclusive(is_hidden) {
+            let plain = part.trim_end_matches(is_hidden);
+            self.0.write_all(plain.as_bytes())?;
+            if let Some(c) = part.chars().next_back().filter(|c| is_hidden(*c)) {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(self.0, "\\u{unit:04x}")?;
+                }
+            }
+        }
+        Ok(json.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! JSON, version 1: one document for `show`, one for reports. Also line by line.
 
+use super::escape::PlainJson;
 use crate::model::Artifact;
 use crate::report::{ArtifactReport, Report};
 use schemars::JsonSchema;
@@ -93,7 +94,7 @@ pub fn render_show_lines(artifacts: &[Artifact], only: &[String], out: &mut dyn 
 /// Those of the writer.
 pub fn render_report(report: &Report, out: &mut dyn Write) -> Result<()> {
     let document = ReportDocument { schema_version: SCHEMA_VERSION, tool: TOOL, report };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
+    serde_json::to_writer_pretty(PlainJson(&mut *out), &document)?;
     writeln!(out)
 }
 
@@ -104,7 +105,7 @@ pub fn render_report(report: &Report, out: &mut dyn Write) -> Result<()> {
 pub fn render_report_lines(report: &Report, out: &mut dyn Write) -> Result<()> {
     for entry in &report.artifacts {
         let line = Line { schema_version: SCHEMA_VERSION, tool: TOOL, command: Some(&report.command), entry };
-        serde_json::to_writer(&mut *out, &line)?;
+        serde_json::to_writer(PlainJson(&mut *out), &line)?;
         writeln!(out)?;
     }
     Ok(())
@@ -151,9 +152,9 @@ const ALWAYS: &[&str] = &[
 fn write_trimmed(document: &impl Serialize, only: &[String], pretty: bool, out: &mut dyn Write) -> Result<()> {
     if only.is_empty() {
         if pretty {
-            serde_json::to_writer_pretty(&mut *out, document)?;
+            serde_json::to_writer_pretty(PlainJson(&mut *out), document)?;
         } else {
-            serde_json::to_writer(&mut *out, document)?;
+            serde_json::to_writer(PlainJson(&mut *out), document)?;
         }
         return writeln!(out);
     }
@@ -163,9 +164,9 @@ fn write_trimmed(document: &impl Serialize, only: &[String], pretty: bool, out: 
         None => trim(&mut value, only),
     }
     if pretty {
-        serde_json::to_writer_pretty(&mut *out, &value)?;
+        serde_json::to_writer_pretty(PlainJson(&mut *out), &value)?;
     } else {
-        serde_json::to_writer(&mut *out, &value)?;
+        serde_json::to_writer(PlainJson(&mut *out), &value)?;
     }
     writeln!(out)
 }

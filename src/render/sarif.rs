@@ -3,6 +3,7 @@
 //! Locations are the configuration line that asked, else the artefact as a whole (code scanning refuses results without
 //! a physical location), and the fact's path as a logical location.
 
+use super::escape::PlainJson;
 use super::severity::{Severity, severity};
 use crate::report::{ArtifactReport, Finding, Grade, Outcome, Report};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub fn render(report: &Report, out: &mut dyn Write) -> Result<()> {
             "results": results,
         }],
     });
-    serde_json::to_writer_pretty(&mut *out, &log).map_err(Error::other)?;
+    serde_json::to_writer_pretty(PlainJson(&mut *out), &log).map_err(Error::other)?;
     writeln!(out)
 }
 

@@ -20,6 +20,7 @@ pub struct InputCase {
 
 /// Fields that are not ours are let through: recorders add their own.
 #[derive(Deserialize)]
+#[serde(expecting = "an object such as {\"inputs\": [{\"dtype\": \"float32\", \"shape\": [2, 10]}]}")]
 struct Row {
     inputs: Vec<RowTensor>,
     #[serde(default = "one")]
@@ -27,6 +28,7 @@ struct Row {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object such as {\"dtype\": \"float32\", \"shape\": [2, 10]}")]
 struct RowTensor {
     dtype: Option<String>,
     shape: Option<Vec<i64>>,
@@ -61,12 +63,18 @@ pub fn parse_cases(text: &str) -> Result<Vec<InputCase>, UsageError> {
 }
 
 fn parse_case(text: &str, line: usize) -> Result<InputCase, UsageError> {
+    if !text.trim_start().starts_with('{') {
+        return Err(UsageError::new("no JSON object: {\"inputs\": [{\"dtype\": …}]}"));
+    }
     let row: Row = serde_json::from_str(text).map_err(|e| UsageError::new(e.to_string()))?;
     let inputs = row.inputs.into_iter().map(tensor).collect::<Result<_, _>>()?;
     Ok(InputCase { line, count: row.count, inputs })
 }
 
 fn tensor(row: RowTensor) -> Result<TensorRequest, UsageError> {
+    if row.dtype.is_none() && row.shape.is_none() {
+        return Err(UsageError::new("an input states neither dtype nor shape"));
+    }
     let sizes = |list: Vec<i64>| list.into_iter().map(|n| Size::Is(Expr::Int(n))).collect::<Vec<_>>();
     if row.shape.iter().chain(&row.stride).any(|list| list.len() > limits::RANK) {
         return Err(UsageError::new(format!("a tensor has at most {} dims", limits::RANK)));
@@ -102,5 +110,8 @@ mod tests {
         let message = parse_cases("{\"inputs\": []}\n{\"inputs\": [{\"dtype\": \"flot32\"}]}").unwrap_err().to_string();
         assert!(message.starts_with("line 2: ") && message.contains("float32"), "{message}");
         assert!(parse_cases("\n").is_err());
+        for vague in [r#"{"inputs": [{}]}"#, r#"{"inputs": [{"shap": [1]}]}"#, r#"[[{"dtype": "float32"}], 1]"#] {
+            assert!(parse_cases(vague).is_err(), "{vague}");
+        }
     }
 }

@@ -245,7 +245,11 @@ impl TargetTable {
 
 /// The project file that applies in `start`: there or in the nearest folder above.
 pub fn find(start: &Path) -> Option<PathBuf> {
-    start.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file())
+    start
+        .ancestors()
+        .map(|folder| folder.join(FILE_NAME))
+        // also one that cannot be read, so that it is not passed over in silence
+        .find(|file| file.symlink_metadata().is_ok())
 }
 
 /// Line and column (from 1, in characters) of a byte offset.

@@ -188,22 +188,32 @@ impl<'a> Dynamic<'a> {
     /// Calls `found` with library, version, index and weakness of every version wanted.
     fn wanted(&self, file: &File<'a>, problems: &mut Vec<Problem>, mut found: impl FnMut(&'a str, &'a str, u16, bool)) {
         const WEAK: u16 = 2;
+        let mut damaged = |message: &str| {
+            // a version that is lost is a host that is taken for good enough
+            let affects = vec!["requires.glibc".to_owned(), "requires.glibcxx".to_owned()];
+            problems.push(Problem { affects, ..problem("version needs", None, message) });
+        };
         let Some(mut at) = self.value(tag::DT_VERNEED) else { return };
         let mut budget = limits::SECTIONS;
-        for _ in 0..self.value(tag::DT_VERNEEDNUM).unwrap_or(0) {
+        let libraries = self.value(tag::DT_VERNEEDNUM).unwrap_or(0);
+        for nth in 0..libraries {
             let row = file.record::<Verneed<Endianness>>(at);
             let (Some(row), Some(left)) = (row, budget.checked_sub(1)) else {
-                problems.push(problem("version needs", None, "are not all in the file"));
-                return;
+                return damaged("are not all in the file");
             };
             budget = left;
-            let library = self.name(u64::from(row.vn_file.get(file.endian))).unwrap_or_default();
+            // the version of the table's own form is 1 (ELF gABI); a library without a version would not be listed
+            if row.vn_version.get(file.endian) != 1 || row.vn_cnt.get(file.endian) == 0 {
+                return damaged("have a row that states no versions");
+            }
+            let Some(library) = self.name(u64::from(row.vn_file.get(file.endian))) else {
+                return damaged("name a library outside of the string table");
+            };
             let mut aux_at = at.checked_add(u64::from(row.vn_aux.get(file.endian)));
             for _ in 0..row.vn_cnt.get(file.endian) {
                 let aux = aux_at.and_then(|a| file.record::<Vernaux<Endianness>>(a));
                 let (Some(aux), Some(left)) = (aux, budget.checked_sub(1)) else {
-                    problems.push(problem("version needs", None, "are not all in the file"));
-                    return;
+                    return damaged("are not all in the file");
                 };
                 budget = left;
                 if let Some(name) = self.name(u64::from(aux.vna_name.get(file.endian))) {
@@ -214,8 +224,12 @@ impl<'a> Dynamic<'a> {
                 aux_at = aux_at.and_then(|a| a.checked_add(next)).filter(|_| next != 0);
             }
             let next = u64::from(row.vn_next.get(file.endian));
-            let Some(there) = at.checked_add(next).filter(|_| next != 0) else { return };
-            at = there;
+            let is_last = nth.saturating_add(1) == libraries;
+            match at.checked_add(next).filter(|_| next != 0) {
+                Some(there) => at = there,
+                None if is_last => return,
+                None => return damaged("end before as many libraries as the dynamic table states"),
+            }
         }
     }
 

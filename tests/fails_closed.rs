@@ -1,0 +1,149 @@
+//! Damage and misuse that must not end in a pass.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed unwrap fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const PACKAGE: &str = "testdata/artifacts/2.15.0-cpu-mlp_dynamic.pt2";
+const LIBRARY: &str = "testdata/artifacts/2.15.0-cpu-mlp_dynamic.so";
+
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_aoti-inspect")).args(args).output().unwrap()
+}
+
+fn code(args: &[&str]) -> Option<i32> {
+    run(args).status.code()
+}
+
+fn at(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+/// File offset and size of a section.
+fn section(library: &Path, name: &str) -> (usize, usize) {
+    let bytes = aoti_inspect::source::open_file(library).unwrap();
+    let image = aoti_inspect::image::Image::open(aoti_inspect::source::Region::whole(&*bytes)).unwrap();
+    let section = image.section(name).unwrap();
+    (usize::try_from(section.offset.unwrap()).unwrap(), usize::try_from(section.size).unwrap())
+}
+
+/// The library with a section full of zeros.
+fn without(folder: &tempfile::TempDir, name: &str) -> PathBuf {
+    let mut bytes = std::fs::read(LIBRARY).unwrap();
+    let (offset, size) = section(Path::new(LIBRARY), name);
+    bytes[offset..offset + size].fill(0);
+    let copy = folder.path().join(format!("{}.so", name.trim_start_matches('.')));
+    std::fs::write(&copy, bytes).unwrap();
+    copy
+}
+
+#[test]
+fn code_that_cannot_create_a_model_confirms_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = ["--device", "cpu", "--shape", "8x10"];
+    for name in [".text", ".plt", ".rela.dyn"] {
+        let library = without(&folder, name);
+        let args = [&["verify", library.to_str().unwrap()], &asked[..]].concat();
+        assert_eq!(code(&args), Some(4), "{name}");
+    }
+    // the same in a package, whose source still claims everything
+    let mut package = std::fs::read(PACKAGE).unwrap();
+    let container = aoti_inspect::container::open(Path::new(PACKAGE)).unwrap();
+    let library = container.library(&container.models()[0]).unwrap().unwrap().all(1 << 24).unwrap();
+    let start = memchr::memmem::find(&package, library).unwrap();
+    let alone = folder.path().join("alone.so");
+    std::fs::write(&alone, library).unwrap();
+    let (offset, size) = section(&alone, ".text");
+    package[start + offset..start + offset + size].fill(0);
+    let copy = at(&folder, "zeroed.pt2");
+    std::fs::write(&copy, package).unwrap();
+    let args = [&["verify", copy.as_str()], &asked[..]].concat();
+    assert_eq!(code(&args), Some(4));
+    assert_eq!(code(&[&args[..], &["--allow-unknown=code-unread"]].concat()), Some(0));
+}
+
+#[test]
+fn a_damaged_table_of_versions_is_no_old_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = without(&folder, ".gnu.version_r");
+    let args = ["verify", library.to_str().unwrap(), "--glibc", "2.17", "--libstdcxx", "3.4.19"];
+    assert_eq!(code(&args), Some(3));
+    assert_eq!(code(&["verify", LIBRARY, "--glibc", "2.17"]), Some(1));
+}
+
+#[test]
+fn cases_that_state_nothing_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = at(&folder, "cases.jsonl");
+    for line in [r#"{"inputs":[{"dtypes":"float16","shap":[1,1]}]}"#, r#"{"inputs":[{}]}"#, r#"[[{"dtype":"f32"}],1]"#]
+    {
+        std::fs::write(&file, line).unwrap();
+        assert_eq!(code(&["verify", PACKAGE, "--cases", &file]), Some(2), "{line}");
+    }
+}
+
+#[test]
+fn what_is_looked_at_is_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = at(&folder, "m.pt2");
+    std::fs::copy(PACKAGE, &copy).unwrap();
+    for flag in ["--write-baseline", "--output"] {
+        assert_eq!(code(&["verify", &copy, "--no-config", flag, &copy]), Some(2), "{flag}");
+    }
+    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(PACKAGE).unwrap());
+}
+
+#[test]
+fn an_empty_code_allows_nothing() {
+    let unknown = ["verify", "testdata/artifacts/2.11.0-cuda-multi_arch.pt2", "--driver", "550"];
+    assert_eq!(code(&unknown), Some(4));
+    assert_eq!(code(&[&unknown[..], &["--allow-unknown="]].concat()), Some(2));
+    assert_eq!(code(&[&unknown[..], &["--allow-unknown"]].concat()), Some(0));
+}
+
+#[test]
+fn builds_of_the_other_vendor_do_not_fit() {
+    let cuda = "testdata/artifacts/2.11.0-cuda-multi_arch.pt2";
+    assert_eq!(code(&["verify", cuda, "--torch", "2.11.0+rocm6.4"]), Some(1));
+    assert_eq!(code(&["verify", cuda, "--torch", "2.11.0+cu130"]), Some(0));
+}
+
+#[test]
+fn pages_that_no_system_has_are_refused() {
+    for size in ["0", "3", "4097", "1GiB"] {
+        assert_eq!(code(&["verify", PACKAGE, "--page-size", size]), Some(2), "{size}");
+    }
+    assert_eq!(code(&["verify", PACKAGE, "--page-size", "64k"]), Some(0));
+}
+
+#[test]
+fn a_project_file_that_cannot_be_read_is_not_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(PACKAGE, folder.path().join("m.pt2")).unwrap();
+    std::fs::create_dir(folder.path().join("aoti-inspect.toml")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aoti-inspect"));
+    let output = command.args(["verify", "m.pt2"]).current_dir(folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_without_a_writer_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = at(&folder, "pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(code(&["show", &pipe]), Some(3));
+}
+
+#[test]
+fn json_shows_no_raw_control_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = at(&folder, "a\u{9b}31m\u{202e}b.pt2");
+    std::fs::copy(PACKAGE, &copy).unwrap();
+    for args in [&["show", "--json"][..], &["verify", "--format", "jsonl"]] {
+        let text = String::from_utf8(run(&[args, &[copy.as_str()]].concat()).stdout).unwrap();
+        assert!(!text.contains(['\u{9b}', '\u{202e}']), "{args:?}");
+        assert!(text.contains("\\u009b31m\\u202eb"), "{args:?}");
+    }
+}
