@@ -812,4 +812,32 @@ mod tests {
         assert_eq!(cut.bits, 0xffff_fff3);
         assert_ne!(cut.shadow, minus);
     }
+
+    #[test]
+    fn the_number_of_expressions_has_a_border() {
+        let mut all = Expressions::new();
+        (0..limits::EXPRESSIONS as i64).for_each(|n| assert_ne!(all.constant(n).index(), usize::MAX));
+        assert!(!all.is_overgrown);
+        // known ones can still be had
+        all.constant(0);
+        assert!(!all.is_overgrown);
+        all.constant(-1);
+        assert!(all.is_overgrown);
+    }
+
+    #[test]
+    fn the_size_of_an_expression_has_a_border() {
+        let mut all = Expressions::new();
+        let symbol = all.symbol(Origin::FileSize, 3);
+        // each truncation is one node more
+        let mut deepen = |times: u32| {
+            let mut of = symbol;
+            for n in 0..times {
+                of = all.intern(Node::Truncate { of, len: 1, is_signed: n % 2 == 0 });
+            }
+            all.is_overgrown
+        };
+        assert!(!deepen(limits::EXPRESSION_NODES - 1));
+        assert!(deepen(limits::EXPRESSION_NODES));
+    }
 }
