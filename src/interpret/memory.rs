@@ -635,11 +635,10 @@ mod tests {
     fn undo_entries_of_every_form_have_a_border() {
         let mut expressions = Expressions::new();
         let size = expressions.symbol(Origin::FileSize, 1);
-        let forms: [&dyn Fn(&mut Memory<'_>); 3] = [
-            &|memory| memory.write(0x1000, 8, 1),
-            &|memory| memory.write_bytes(0x1000, &[1; 9]),
-            &|memory| memory.set_shadow(0x1000, 8, size),
-        ];
+        let forms: [&dyn Fn(&mut Memory<'_>); 3] =
+            [&|memory| memory.write(0x1000, 8, 1), &|memory| memory.write_bytes(0x1000, &[1; 9]), &|memory| {
+                memory.set_shadow(0x1000, 8, size)
+            }];
         for form in forms {
             let mut memory = Memory::new();
             memory.write(0x1000, 8, 0);

@@ -816,12 +816,15 @@ mod tests {
     #[test]
     fn the_number_of_expressions_has_a_border() {
         let mut all = Expressions::new();
-        (0..limits::EXPRESSIONS as i64).for_each(|n| assert_ne!(all.constant(n).index(), usize::MAX));
+        // as if so many had been made before
+        all.nodes.resize(limits::EXPRESSIONS - 1, Node::Constant(0));
+        all.values.resize_with(limits::EXPRESSIONS - 1, || Assigned { value: 0, stamp: 0, weight: 1 });
+        let last = all.constant(7);
         assert!(!all.is_overgrown);
         // known ones can still be had
-        all.constant(0);
+        assert_eq!(all.constant(7), last);
         assert!(!all.is_overgrown);
-        all.constant(-1);
+        all.constant(8);
         assert!(all.is_overgrown);
     }
 
