@@ -376,7 +376,7 @@ mod tests {
         };
         assert_eq!(of(limits::KERNELS).unwrap(), limits::KERNELS);
         assert!(of(limits::KERNELS + 1).unwrap_err().message().contains("more than 65536 kernels"));
-        assert!(limits::SECTIONS < limits::KERNELS);
+        const { assert!(limits::SECTIONS < limits::KERNELS) };
     }
 
     #[test]
