@@ -4,7 +4,7 @@
 //! `cargo test border` runs them. They go to the cap and one beyond; where the cap itself is too large for a test, to a
 //! smaller one through the same code. `tests/hostile.rs` fails for a cap that no such test mentions.
 
-/// Largest input taken from standard input; it has to be kept in memory, and a package with weights is larger.
+/// Largest input taken from standard input: it has to be kept in memory, where a file given by name is only mapped.
 pub const STDIN_BYTES: u64 = 1 << 30;
 /// Entries of a zip's central directory or files below a folder. The widest real package has some thousand kernels.
 pub const MEMBERS: usize = 65_536;
