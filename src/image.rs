@@ -17,6 +17,9 @@ pub mod requirements;
 mod symbol;
 pub mod weights;
 
+#[cfg(test)]
+pub(crate) use elf::tests as elf_tests;
+
 pub use symbol::{
     Binding, Import, Needed, Relocation, RelocationKind, RelocationTarget, Section, SectionKind, Segment, Symbol,
     SymbolKind, SymbolVersion, ThreadLocalBlock,
@@ -389,5 +392,31 @@ fn problem(section: &str, offset: Option<u64>, message: impl Into<String>) -> Pr
         place: crate::error::Place { member: None, section: Some(section.to_owned()), offset },
         message: message.into(),
         affects: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits;
+
+    #[test]
+    fn problems_have_a_border() {
+        let mut problems = Vec::new();
+        (0..limits::PROBLEMS).for_each(|_| tell(&mut problems, || problem("x", None, "kept")));
+        assert_eq!(problems.len(), limits::PROBLEMS);
+        tell(&mut problems, || unreachable!("not even made"));
+        assert_eq!(problems.len(), limits::PROBLEMS);
+    }
+
+    #[test]
+    fn names_of_one_table_have_a_border() {
+        let name = "n".repeat(limits::SYMBOL_NAME_BYTES - 1);
+        let mut budget = NameBudget::new();
+        let most = limits::SYMBOL_NAMES_BYTES / limits::SYMBOL_NAME_BYTES as u64;
+        for _ in 0..most {
+            assert!(budget.take(|| Some(&name)).is_some());
+        }
+        assert_eq!(budget.take(|| Some("n")), None);
     }
 }

@@ -26,6 +26,8 @@ pub use constant::{Constant, ConstantKind, Weights, WeightsLocation, WeightsTota
 pub use dim::{Dim, Relation, SymbolRange};
 pub use dtype::{DType, Device, DeviceKind};
 pub use evidence::{CODE_STOPPED, Conflict, Evidence, Unknown, Witness};
+#[cfg(test)]
+pub(crate) use expr::tests::any_expr;
 pub use expr::{Bounds, Expr};
 pub use guard::{Comparison, Condition, Guard};
 pub use interface::{Interface, OperatorCall};

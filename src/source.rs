@@ -101,15 +101,21 @@ pub fn exit_on_truncation() {
 /// # Errors
 /// [`ErrorKind::Io`] for a failed read, [`ErrorKind::Limit`] for a longer stream.
 pub fn read_stream(stream: impl Read) -> Result<Box<dyn Bytes>> {
+    Ok(Box::new(read_capped(stream, limits::STDIN_BYTES)?))
+}
+
+/// All bytes of a stream, whose length nobody knows before, when there are at most `cap` of them.
+pub(crate) fn read_capped(stream: impl Read, cap: u64) -> Result<Vec<u8>> {
     let mut buffer = Vec::new();
     stream
-        .take(limits::STDIN_BYTES + 1)
+        .take(cap.saturating_add(1))
         .read_to_end(&mut buffer)
         .map_err(|e| Error::new(ErrorKind::Io, format!("cannot read: {e}")))?;
-    if buffer.len() as u64 > limits::STDIN_BYTES {
-        return Err(Error::limit("standard input is longer than 1 GiB").help("give the file's name instead"));
+    if buffer.len() as u64 > cap {
+        return Err(Error::limit(format!("a stream of more than the {cap} bytes that are read"))
+            .help("give the file's name instead"));
     }
-    Ok(Box::new(buffer))
+    Ok(buffer)
 }
 
 /// A window into [`Bytes`]: a whole file, a stored zip member, a section, an embedded kernel.
@@ -178,5 +184,34 @@ impl<'a> object::ReadRef<'a> for Region<'a> {
         let len = range.end.checked_sub(range.start).ok_or(())?.min(limits::SYMBOL_NAME_BYTES as u64);
         let bytes = self.get(range.start, len.min(self.len.saturating_sub(range.start))).ok_or(())?;
         memchr::memchr(delimiter, bytes).and_then(|end| bytes.get(..end)).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::ReadRef;
+
+    #[test]
+    fn streams_have_a_border() {
+        // `limits::STDIN_BYTES`, which `read_stream` hands on, is more memory than a test should take
+        let of = |len: u64, cap| read_capped(std::io::repeat(7).take(len), cap).map(|bytes| bytes.len());
+        assert_eq!(of(4096, 4096).unwrap(), 4096);
+        let refused = of(4097, 4096).unwrap_err();
+        assert_eq!((refused.kind(), refused.message().contains("4096")), (ErrorKind::Limit, true));
+        assert!(of(1, u64::MAX).is_ok());
+        assert_eq!(read_stream(std::io::repeat(7).take(9)).unwrap().len(), 9);
+    }
+
+    #[test]
+    fn names_without_an_end_have_a_border() {
+        let name_of = |len: usize| {
+            let bytes = [vec![b'n'; len], vec![0; 9]].concat();
+            let region = Region::whole(&bytes);
+            region.read_bytes_at_until(0..bytes.len() as u64, 0).map(<[u8]>::len)
+        };
+        // its end is one of the bytes that are looked at
+        assert_eq!(name_of(limits::SYMBOL_NAME_BYTES - 1), Ok(limits::SYMBOL_NAME_BYTES - 1));
+        assert_eq!(name_of(limits::SYMBOL_NAME_BYTES), Err(()));
     }
 }

@@ -326,4 +326,19 @@ mod tests {
         let lying = "AOTInductorModel::AOTInductorModel(x)\n    : AOTInductorModelBase(99999999999, 1, 1, x) {\n}\n";
         assert!(read(lying.as_bytes(), None).is_err());
     }
+
+    #[test]
+    fn source_has_a_border() {
+        use crate::error::ErrorKind;
+        // NULs alone: at the border they are looked at
+        let of = |len: u64| {
+            let source = vec![0; usize::try_from(len).unwrap()];
+            (read(&source, None).unwrap_err(), read(b"", Some(&source)).unwrap_err())
+        };
+        let (source, kernels) = of(limits::SOURCE_BYTES);
+        assert_eq!((source.kind(), kernels.kind()), (ErrorKind::NotAoti, ErrorKind::NotAoti));
+        let (source, kernels) = of(limits::SOURCE_BYTES + 1);
+        assert_eq!((source.kind(), kernels.kind()), (ErrorKind::Limit, ErrorKind::Limit));
+        assert!(source.message().contains("more than 67108864"), "{source}");
+    }
 }

@@ -120,3 +120,61 @@ fn unmentioned(code: &Code<'_>, sweep: &sweep::Sweep) -> Vec<Unresolved> {
         .take(limits::CHECKS)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::code::Part;
+    use super::decode::{Processor, Registers};
+    use crate::limits;
+
+    const MESSAGE: &[u8] = b"input_handles[0]: unmatched dtype, \0";
+
+    fn mention(text: u64) -> sweep::Mention {
+        sweep::Mention {
+            input: 0,
+            kind: CheckKind::Dtype,
+            text,
+            at: 0,
+            next: 0,
+            run: 0,
+            fallen_from: None,
+            registers: Registers::default(),
+        }
+    }
+
+    #[test]
+    fn the_search_for_unmentioned_messages_has_a_border() {
+        let of = |end: usize| {
+            let mut data = vec![0; limits::CHECK_TEXT_BYTES as usize + 0x1000];
+            data[end - MESSAGE.len()..end].copy_from_slice(MESSAGE);
+            let code =
+                Code::of(Processor::X86_64, Part { address: 0, bytes: &[] }, Part { address: 0x1000, bytes: &data });
+            let mentions = vec![mention(0x1000), mention(0x1000 + limits::CHECK_TEXT_BYTES)];
+            unmentioned(&code, &sweep::Sweep { mentions, ..sweep::Sweep::default() }).len()
+        };
+        assert_eq!(of(limits::CHECK_TEXT_BYTES as usize), 1);
+        assert_eq!(of(limits::CHECK_TEXT_BYTES as usize + 1), 0);
+    }
+
+    #[test]
+    fn check_messages_have_a_border() {
+        let of = |before: usize| {
+            // lea rsi, [rip + 0x1000]
+            let bytes = [0x48, 0x8d, 0x35, 0, 0x10, 0, 0];
+            let mut data = vec![0; 0x1000];
+            data[7..7 + MESSAGE.len()].copy_from_slice(MESSAGE);
+            let code = Code::of(
+                Processor::X86_64,
+                Part { address: 0x1000, bytes: &bytes },
+                Part { address: 0x2000, bytes: &data },
+            );
+            let mentions = vec![mention(1); before];
+            let sweep = sweep::go_on(&code, sweep::Sweep { mentions, ..sweep::Sweep::default() });
+            sweep.mentions.len()
+        };
+        assert_eq!(of(limits::CHECKS - 1), limits::CHECKS);
+        assert_eq!(of(limits::CHECKS), limits::CHECKS);
+    }
+}

@@ -7,6 +7,7 @@ use aoti_inspect::container::{self, Container};
 use aoti_inspect::metadata::{call_spec, expression};
 use aoti_inspect::target::size::parse_sizes;
 use aoti_inspect::{CodeReading, Settings, explain, image, limits, source, wrapper};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,8 +149,11 @@ impl Zip {
         encoder.write_all(data).unwrap();
         self.add(name, 8, &encoder.finish().unwrap(), data.len(), rawzip::crc32(data));
     }
+    fn open(self) -> Container {
+        container::open_bytes(Box::new(self.bytes()), None)
+    }
     /// With a zip64 end record, which counts beyond 65,535 need.
-    fn open(mut self) -> Container {
+    fn bytes(mut self) -> Vec<u8> {
         let (directory, len) = (self.bytes.len() as u64, self.rows.len() as u64);
         self.bytes.append(&mut self.rows);
         let end64 = self.bytes.len() as u64;
@@ -164,7 +168,7 @@ impl Zip {
         self.bytes.extend(b"\x01\0\0\0PK\x05\x06\0\0\0\0");
         self.bytes.extend([0xff; 12]);
         self.bytes.extend([0, 0]);
-        container::open_bytes(Box::new(self.bytes), None)
+        self.bytes
     }
 }
 
@@ -210,6 +214,34 @@ fn inflation_has_a_border() {
     };
     assert_eq!(of(limits::INFLATION_FREE_BYTES), Ok(1 << 20));
     assert!(of(limits::INFLATION_FREE_BYTES + 1).unwrap_err().contains("no real member shrinks"));
+}
+
+#[test]
+fn bytes_behind_a_zip_have_a_border() {
+    // the end record itself has 22 bytes
+    let of = |behind: u64| {
+        let mut bytes = Zip::package().bytes();
+        bytes.resize(bytes.len() + usize::try_from(behind).unwrap(), 0);
+        let container = container::open_bytes(Box::new(bytes), None);
+        container.error().map(str::to_owned)
+    };
+    assert_eq!(of(limits::ZIP_END_SEARCH_BYTES - 22), None);
+    assert!(of(limits::ZIP_END_SEARCH_BYTES - 21).is_some_and(|said| said.contains("no end record")));
+}
+
+#[test]
+fn listed_oddities_have_a_border() {
+    let of = |count: usize| {
+        let mut zip = Zip::package();
+        (0..count).for_each(|n| zip.store(&format!("m/../{n}"), b""));
+        let container = zip.open();
+        let said: Vec<String> = container.problems().iter().map(|p| p.message.clone()).collect();
+        (said.len(), said.last().cloned().unwrap())
+    };
+    let (count, last) = of(limits::LISTED_PROBLEMS);
+    assert_eq!((count, last.contains("leads outside")), (limits::LISTED_PROBLEMS, true), "{last}");
+    let (count, last) = of(limits::LISTED_PROBLEMS + 1);
+    assert_eq!((count, last.contains("1 more problems")), (limits::LISTED_PROBLEMS + 1, true), "{last}");
 }
 
 /// An output call spec of `depth` tuples in each other, each two levels of JSON, below the envelope.
@@ -297,6 +329,72 @@ fn error_texts_of_a_log_have_a_border() {
     };
     assert_eq!(of(limits::LOG_TEXTS), limits::LOG_TEXTS);
     assert_eq!(of(limits::LOG_TEXTS + 1), limits::LOG_TEXTS);
+}
+
+/// Bodies of the functions of a source whose names hold `border`, by the indentation that rustfmt gives them.
+fn border_tests(source: &str) -> String {
+    let mut found = String::new();
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let code = line.trim_start();
+        let is_border =
+            code.strip_prefix("fn ").and_then(|rest| rest.split('(').next()).is_some_and(|n| n.contains("border"));
+        if is_border {
+            let end = format!("{}}}", &line[..line.len() - code.len()]);
+            for line in lines.by_ref().take_while(|line| *line != end) {
+                found.push_str(line);
+                found.push('\n');
+            }
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// A new limit needs a test that goes to its border.
+#[test]
+fn every_limit_has_a_test_at_its_border() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    sources(&root.join("tests"), &mut files);
+    let tests: String = files.iter().map(|path| border_tests(&std::fs::read_to_string(path).unwrap())).collect();
+    let mentioned: BTreeSet<&str> = tests
+        .split("limits::")
+        .skip(1)
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_').next())
+        .collect();
+    let table = std::fs::read_to_string(root.join("src/limits.rs")).unwrap();
+    let limits: Vec<&str> =
+        table.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next()).collect();
+    assert!(limits.len() > 50, "{limits:?}");
+    let missing: Vec<&&str> = limits.iter().filter(|name| !mentioned.contains(**name)).collect();
+    assert!(missing.is_empty(), "no test named `*border*` mentions {missing:?}");
+}
+
+/// The table gives a reason for each: more than its first words.
+#[test]
+fn every_limit_has_a_reason() {
+    let table = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/limits.rs")).unwrap();
+    let mut reason = String::new();
+    for line in table.lines() {
+        if let Some(text) = line.strip_prefix("///") {
+            reason.push_str(text);
+        } else if let Some(name) = line.strip_prefix("pub const ") {
+            assert!(reason.len() > 40, "{name} has no reason: {reason}");
+            reason.clear();
+        }
+    }
 }
 
 fn artifact(name: &str) -> PathBuf {

@@ -57,6 +57,16 @@ const SYSTEM: &[&str] = &[
 
 /// Files below `folder` that a run reads; panics on anything that it must not do.
 fn reads(folder: &Path, args: &[&str]) -> BTreeSet<String> {
+    let own = opened(folder, args).into_iter().filter(|path| !SYSTEM.iter().any(|start| path.starts_with(start)));
+    own.map(|path| {
+        let inside = Path::new(&path).strip_prefix(folder).unwrap_or_else(|_| panic!("{args:?} opens {path}"));
+        inside.display().to_string()
+    })
+    .collect()
+}
+
+/// All files that a run opens, by their full paths; panics on calls that it must not make.
+fn opened(folder: &Path, args: &[&str]) -> BTreeSet<String> {
     // a file of its own: standard error is the binary's
     let trace = tempfile::NamedTempFile::new().unwrap();
     let status = Command::new("strace")
@@ -90,15 +100,11 @@ fn reads(folder: &Path, args: &[&str]) -> BTreeSet<String> {
                     rest.contains("O_RDONLY") && !rest.contains("O_CREAT") && !rest.contains("O_TRUNC"),
                     "{args:?} opens for writing: {rest}"
                 );
-                let path = rest.split('"').nth(1).unwrap();
-                if SYSTEM.iter().any(|start| path.starts_with(start)) {
-                    continue;
-                }
-                let full = folder.join(path);
-                let inside = full.strip_prefix(folder).unwrap_or_else(|_| panic!("{args:?} opens {path}"));
+                let full = folder.join(rest.split('"').nth(1).unwrap());
+                let is_ours = full.starts_with(folder);
                 // listing an unpacked package
-                if !rest.contains("O_DIRECTORY") {
-                    found.insert(inside.display().to_string());
+                if !(is_ours && rest.contains("O_DIRECTORY")) {
+                    found.insert(full.display().to_string());
                 }
             }
             _ => {}
@@ -188,4 +194,91 @@ fn an_unpacked_package_and_the_configuration_are_read() {
     let mut read = reads(folder.path(), &["verify", "--device", "cpu", "model"]);
     assert!(read.remove("aoti-inspect.toml"), "{read:?}");
     assert!(read.is_subset(&inside), "{read:?}");
+}
+
+/// What lies beside a library out of a package, under the names that a bare library's files have.
+fn beside(folder: &Path, package: &str) -> BTreeSet<String> {
+    let package = container::open(&artifact(package)).unwrap();
+    let mut written = BTreeSet::new();
+    for member in package.members().filter(|m| m.inner_name().starts_with("data/aotinductor/")) {
+        let name = match member.file_name().split_once(".wrapper") {
+            Some((_, ending)) => format!("model{ending}"),
+            // the loader has no place for kernel source beside a library
+            None if member.file_name().contains(".kernel") => continue,
+            None => member.file_name().to_owned(),
+        };
+        std::fs::write(folder.join(&name), member.bytes(1 << 30).unwrap()).unwrap();
+        written.insert(name);
+    }
+    written
+}
+
+#[test]
+fn a_library_is_read_with_the_kernel_files_that_it_wants() {
+    if !has_strace() {
+        return;
+    }
+    for (package, ending) in [("2.11.0-cuda-multi_arch.pt2", ".fatbin"), ("2.11.0-cuda-assert_idx.pt2", ".cubin")] {
+        let folder = tempfile::tempdir().unwrap();
+        clutter(folder.path());
+        let all = beside(folder.path(), package);
+        let kernels: Vec<&String> = all.iter().filter(|name| name.ends_with(ending)).collect();
+        assert!(!kernels.is_empty());
+        // kernel files that the library does not name
+        for name in ["other.cubin", "other.fatbin", "model.cubin", "model.fatbin"] {
+            std::fs::copy(folder.path().join(kernels[0]), folder.path().join(name)).unwrap();
+        }
+        for args in [["show", "--deep", "model.so"].as_slice(), &["verify", "--gpu", "H100", "model.so"]] {
+            assert_eq!(reads(folder.path(), args), all, "{package} {args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_library_is_read_with_its_weights() {
+    if !has_strace() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    clutter(folder.path());
+    let all = beside(folder.path(), "2.15.0-cpu-blob_weights.pt2");
+    let own = set(["model.cpp", "model.so", "model_metadata.json", "model_weights.blob"]);
+    assert_eq!(all, own);
+    std::fs::write(folder.path().join("other_weights.blob"), "of no concern").unwrap();
+    for args in [["show", "--deep", "model.so"].as_slice(), &["verify", "--device", "cpu", "model.so"]] {
+        let read = reads(folder.path(), args);
+        assert!(read.is_subset(&own) && read.contains("model.so"), "{args:?}: {read:?}");
+    }
+}
+
+/// The list is the README's.
+#[test]
+fn this_host_is_read_from_the_files_that_are_stated() {
+    if !has_strace() {
+        return;
+    }
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let stated = readme.split("`host` and `--this-host` read").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<&str> = stated.split('`').skip(1).step_by(2).filter(|name| !name.starts_with('-')).collect();
+    assert_eq!(names, ["/proc/cpuinfo", "/proc/driver/nvidia", "/proc/self/auxv", "libc.so.6", "libstdc++.so.6"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    clutter(folder.path());
+    std::fs::copy(artifact("2.15.0-cpu-mlp_dynamic.pt2"), folder.path().join("model.pt2")).unwrap();
+    // what the loader and the runtime open in any run
+    let usual = opened(folder.path(), &["verify", "--allow-unknown", "--device", "cpu", "model.pt2"]);
+    let is_stated = |path: &str| {
+        let system = ["/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"].iter().any(|start| path.starts_with(start));
+        match Path::new(path).file_name().and_then(|name| name.to_str()) {
+            Some("libc.so.6" | "libstdc++.so.6") => system,
+            _ => names.iter().any(|name| name.starts_with('/') && Path::new(path).starts_with(name)),
+        }
+    };
+    for args in [["verify", "--this-host", "--allow-unknown", "model.pt2"].as_slice(), &["host"]] {
+        let more: Vec<String> = opened(folder.path(), args).difference(&usual).cloned().collect();
+        assert!(more.iter().all(|path| is_stated(path)), "{args:?} opens {more:?}");
+        for path in ["/proc/cpuinfo", "/proc/self/auxv"] {
+            assert!(more.iter().any(|opened| opened == path), "{args:?} opens {more:?}");
+        }
+    }
 }

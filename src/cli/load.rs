@@ -12,7 +12,6 @@ use crate::target::{
 };
 use crate::{assemble, container, limits};
 use clap::{Args, ValueEnum};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// How the artefact is going to be loaded; each asks for a check
@@ -289,18 +288,14 @@ fn page_size(bytes: Option<u64>) -> Result<Option<u64>, CliError> {
 
 pub fn read_text(path: &Path, cap: u64) -> Result<String, CliError> {
     let wrong = |what: String| CliError::usage(format!("{}: {what}", path.display()));
-    let size = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
+    let file = std::fs::File::open(path).map_err(|e| wrong(e.to_string()))?;
+    let size = file.metadata().map_err(|e| wrong(e.to_string()))?.len();
     if size > cap {
         return Err(wrong(format!("{size} bytes, more than the {cap} that are read")));
     }
-    // devices and pipes have no size
-    let file = std::fs::File::open(path).map_err(|e| wrong(e.to_string()))?;
-    let mut text = String::new();
-    let read = file.take(cap.saturating_add(1)).read_to_string(&mut text).map_err(|e| wrong(e.to_string()))?;
-    if read as u64 > cap {
-        return Err(wrong(format!("more than the {cap} bytes that are read")));
-    }
-    Ok(text)
+    // pipes and the files of procfs have no size
+    let bytes = crate::source::read_capped(file, cap).map_err(|e| wrong(e.to_string()))?;
+    String::from_utf8(bytes).map_err(|e| wrong(e.to_string()))
 }
 
 fn read_cases(path: &Path) -> Result<Vec<crate::target::InputCase>, CliError> {
@@ -337,5 +332,37 @@ fn target(name: &str, project: Option<&Project>) -> Result<TargetTable, CliError
             let valid: Vec<&str> = project.targets.keys().map(String::as_str).collect();
             Err(UsageError::unknown_word("target", name, &valid).into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str, len: u64, cap: u64) -> Result<String, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        file.as_file().set_len(len).unwrap();
+        read_text(file.path(), cap).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn files_of_cases_have_a_border() {
+        // a file with holes; to read one that is not longer would take its length of memory
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(limits::CASES_BYTES + 1).unwrap();
+        let refused = read_cases(file.path()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("more than the {} that", limits::CASES_BYTES)), "{refused}");
+        assert_eq!(of("abc", 3, 3).as_deref(), Ok("abc"));
+        assert!(of("abcd", 4, 3).unwrap_err().contains("4 bytes, more than the 3"));
+    }
+
+    /// A pipe states no length.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_without_a_length_have_a_border() {
+        let path = Path::new("/proc/self/status");
+        let len = read_text(path, 1 << 20).unwrap().len() as u64;
+        assert!(read_text(path, len / 2).unwrap_err().to_string().contains("more than"));
     }
 }

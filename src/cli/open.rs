@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::model::{Artifact, Kind};
 use crate::{Settings, assemble, container, limits, source};
 use rayon::prelude::*;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What is read for a person, in the order given.
@@ -53,8 +52,9 @@ pub fn given(args: &FileArgs) -> Result<Vec<PathBuf>, CliError> {
     let mut paths = args.artifacts.clone();
     if let Some(list) = &args.files_from {
         let text = if list == Path::new("-") {
-            std::io::read_to_string(std::io::stdin().lock().take(limits::JSON_BYTES))
-                .map_err(|e| CliError::Io(format!("--files-from -: {e}")))?
+            let wrong = |e: String| CliError::Io(format!("--files-from -: {e}"));
+            let bytes = source::read_capped(std::io::stdin().lock(), limits::JSON_BYTES);
+            String::from_utf8(bytes.map_err(|e| wrong(e.to_string()))?).map_err(|e| wrong(e.to_string()))?
         } else {
             read_text(list, limits::JSON_BYTES)?
         };

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_begin_beyond_a_free_size_and_a_ratio() {
+    fn bombs_begin_at_the_border_of_a_free_size_and_a_ratio() {
         let free = limits::INFLATION_FREE_BYTES;
         assert!(!is_bomb(1, free));
         assert!(is_bomb(1, free + 1));
@@ -110,9 +110,25 @@ mod tests {
     }
 
     #[test]
-    fn all_members_share_one_budget() {
+    fn what_all_members_share_has_a_border() {
         let budget = Budget::default();
         budget.take(limits::INFLATED_TOTAL_BYTES).unwrap();
-        assert!(budget.take(1).is_err());
+        assert!(budget.take(1).unwrap_err().message().contains("512 MiB"));
+    }
+
+    #[test]
+    fn the_size_of_one_member_has_a_border() {
+        // no bomb by its ratio, and nothing that inflates: beyond the border it is not tried
+        let stored = vec![0xff; 2 << 20];
+        let of = |size| all(&stored, size, 0, &Budget::default()).unwrap_err().message().to_owned();
+        assert!(of(limits::INFLATED_BYTES).contains("damaged"));
+        assert!(of(limits::INFLATED_BYTES + 1).contains("more than the 256 MiB"));
+    }
+
+    #[test]
+    fn the_head_has_a_border() {
+        let of = |len: u64| head(&deflated(&vec![7; usize::try_from(len).unwrap()]), u64::MAX).len() as u64;
+        assert_eq!(of(limits::INFLATED_HEAD_BYTES), limits::INFLATED_HEAD_BYTES);
+        assert_eq!(of(limits::INFLATED_HEAD_BYTES + 1), limits::INFLATED_HEAD_BYTES);
     }
 }

@@ -97,27 +97,30 @@ impl Reading {
 /// # Errors
 /// [`ErrorKind::Io`] when the stream fails.
 pub fn read(stream: impl Read) -> Result<Reading> {
-    let mut scanner = scan::Scanner::default();
-    let mut stream =
-        utf16::decoded(stream).map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the log: {e}")))?;
+    go_on(scan::Scanner::default(), stream)
+}
+
+fn go_on(mut scanner: scan::Scanner, stream: impl Read) -> Result<Reading> {
+    let wrong = |e| Error::new(ErrorKind::Io, format!("cannot read the log: {e}"));
+    let mut stream = utf16::decoded(stream).map_err(wrong)?;
     let mut buffer: Vec<u8> = Vec::with_capacity(scan::CHUNK + scan::LOOK_AHEAD);
+    let mut looked_at = (&mut stream).take(limits::LOG_BYTES.saturating_sub(scanner.bytes_seen()));
     loop {
-        let held = buffer.len();
-        let read = (&mut stream)
-            .take((scan::CHUNK + scan::LOOK_AHEAD).saturating_sub(held) as u64)
-            .read_to_end(&mut buffer)
-            .map_err(|e| Error::new(ErrorKind::Io, format!("cannot read the log: {e}")))?;
+        let room = (scan::CHUNK + scan::LOOK_AHEAD).saturating_sub(buffer.len()) as u64;
+        let read = (&mut looked_at).take(room).read_to_end(&mut buffer).map_err(wrong)?;
         let is_last = read == 0 || buffer.len() < scan::CHUNK + scan::LOOK_AHEAD;
-        if scanner.bytes_seen() > limits::LOG_BYTES {
-            scanner.count_only(&buffer);
-            buffer.clear();
-        } else {
-            let done = scanner.chunk(&buffer, is_last);
-            buffer.drain(..done.min(buffer.len()));
-        }
+        let done = scanner.chunk(&buffer, is_last);
+        buffer.drain(..done.min(buffer.len()));
         if is_last {
+            break;
+        }
+    }
+    loop {
+        buffer.clear();
+        if (&mut stream).take(scan::CHUNK as u64).read_to_end(&mut buffer).map_err(wrong)? == 0 {
             return Ok(scanner.finish());
         }
+        scanner.count_only(&buffer);
     }
 }
 
@@ -206,5 +209,37 @@ mod tests {
         let reading = read_text("tensor([1.0])\nall is well\n");
         assert!(reading.is_silent());
         assert_eq!(reading.lines, 2);
+    }
+
+    #[test]
+    fn bytes_of_a_log_have_a_border() {
+        let line = "Error: the last one\n";
+        let of = |more: u64| {
+            let mut scanner = scan::Scanner::default();
+            // as if so many had been read before
+            scanner.assume_seen(limits::LOG_BYTES - line.len() as u64 - 1 + more);
+            let reading = go_on(scanner, format!("\n{line}tail").as_bytes()).unwrap();
+            assert_eq!(reading.bytes, limits::LOG_BYTES + 4 + more);
+            reading.errors.first().map(|said| said.text.clone())
+        };
+        assert_eq!(of(0).as_deref(), Some("the last one"));
+        assert_eq!(of(2).as_deref(), Some("the last on"));
+        assert_eq!(of(line.len() as u64), None);
+        // of what comes after it nothing is looked at, however much it is
+        let mut scanner = scan::Scanner::default();
+        scanner.assume_seen(limits::LOG_BYTES);
+        let reading = go_on(scanner, line.repeat(200_000).as_bytes()).unwrap();
+        assert_eq!((reading.errors.len(), reading.bytes), (0, limits::LOG_BYTES + 200_000 * line.len() as u64));
+    }
+
+    #[test]
+    fn distinct_texts_of_a_log_have_a_border() {
+        let of = |count: usize| {
+            let line = |n| format!("undefined symbol: aoti_torch_{n}\n");
+            let reading = read((0..count).map(line).collect::<String>().as_bytes()).unwrap();
+            (reading.hits.len(), reading.dropped)
+        };
+        assert_eq!(of(limits::LOG_TEXTS), (limits::LOG_TEXTS, 0));
+        assert_eq!(of(limits::LOG_TEXTS + 1), (limits::LOG_TEXTS, 1));
     }
 }

@@ -312,4 +312,20 @@ mod tests {
         let by = Dating::default().finish();
         assert_eq!((by.torch_min, by.torch_max), (None, None));
     }
+
+    #[test]
+    fn texts_have_a_border() {
+        use crate::image::elf_tests::{Row, object};
+        let of = |size: u64| {
+            let small = Row { kind: 1, flags: 2, offset: 64, size: 8, ..Row::default() };
+            let large = Row { offset: 4096, size, ..small };
+            let file = object(4096 + usize::try_from(size).unwrap(), &[], &[large, small]);
+            let image = Image::open(crate::source::Region::whole(&file)).unwrap();
+            texts(&image).iter().map(|part| part.len() as u64).sum::<u64>()
+        };
+        assert_eq!(of(limits::TEXT_BYTES - 8), limits::TEXT_BYTES);
+        // a section that has no room is left out as a whole, those after it are not
+        assert_eq!(of(limits::TEXT_BYTES), limits::TEXT_BYTES);
+        assert_eq!(of(limits::TEXT_BYTES + 1), 8);
+    }
 }

@@ -308,7 +308,8 @@ fn segments<'a>(
         }
         segments.push(segment);
         if segments.len() > limits::SEGMENTS {
-            return Err(Error::limit("too many segments").in_section("program headers"));
+            let what = format!("more than {} segments", limits::SEGMENTS);
+            return Err(Error::limit(what).in_section("program headers"));
         }
     }
     Ok(segments)
@@ -412,5 +413,107 @@ pub(super) fn symbol<'a>(row: &Sym64<Endianness>, endian: Endianness) -> Symbol<
         kind,
         binding,
         is_absolute: row.st_shndx.get(endian).0 == elf::SHN_ABS.0,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A row of the program headers.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct Program {
+        pub(crate) kind: u32,
+        pub(crate) flags: u32,
+        pub(crate) offset: u64,
+        pub(crate) address: u64,
+        pub(crate) file_size: u64,
+        pub(crate) memory_size: u64,
+        pub(crate) alignment: u64,
+    }
+
+    /// A row of the section table.
+    #[derive(Debug, Clone, Copy, Default)]
+    pub(crate) struct Row {
+        pub(crate) kind: u32,
+        pub(crate) flags: u64,
+        pub(crate) address: u64,
+        pub(crate) offset: u64,
+        pub(crate) size: u64,
+        pub(crate) link: u32,
+        pub(crate) entry_size: u64,
+    }
+
+    /// An x86-64 object of `len` bytes, zeros but for its tables: what is not touched takes no memory.
+    pub(crate) fn object(len: usize, programs: &[Program], sections: &[Row]) -> Vec<u8> {
+        let mut file = vec![0; len + 64 * (sections.len() + 1)];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, b"\x7fELF\x02\x01\x01");
+        put(16, &[1, 0, 62, 0, 1, 0, 0, 0]);
+        put(32, &64u64.to_le_bytes());
+        put(40, &(len as u64).to_le_bytes());
+        let counts = [64, 56, programs.len() as u16, 64, sections.len() as u16 + 1, 0];
+        put(52, &counts.map(u16::to_le_bytes).concat());
+        for (at, p) in programs.iter().enumerate() {
+            let numbers = [p.offset, p.address, p.address, p.file_size, p.memory_size, p.alignment];
+            put(64 + 56 * at, &[p.kind.to_le_bytes(), p.flags.to_le_bytes()].concat());
+            put(72 + 56 * at, &numbers.map(u64::to_le_bytes).concat());
+        }
+        for (at, s) in sections.iter().enumerate() {
+            let at = len + 64 * (at + 1);
+            put(at + 4, &s.kind.to_le_bytes());
+            put(
+                at + 8,
+                &[s.flags, s.address, s.offset, s.size, u64::from(s.link), 1, s.entry_size]
+                    .map(u64::to_le_bytes)
+                    .concat(),
+            );
+        }
+        file
+    }
+
+    #[test]
+    fn symbols_have_a_border() {
+        let of = |count: usize| {
+            let table =
+                Row { kind: 2, offset: 4096, size: 24 * count as u64, link: 2, entry_size: 24, ..Row::default() };
+            let names = Row { kind: 3, offset: 64, size: 1, ..Row::default() };
+            let file = object(4096 + 24 * count, &[], &[table, names]);
+            let image = Image::open(Region::whole(&file)).unwrap();
+            image.symbols().map(<[_]>::len).map_err(|e| e.to_string())
+        };
+        // rows of zeros are undefined symbols, which are no symbols of the library
+        assert_eq!(of(limits::SYMBOLS), Ok(0));
+        assert!(of(limits::SYMBOLS + 1).unwrap_err().contains("1048577 symbols, more than 1048576"));
+    }
+
+    #[test]
+    fn segments_have_a_border() {
+        let of = |count: usize| {
+            let file = object(0x8000, &vec![Program { kind: 1, ..Program::default() }; count], &[]);
+            Image::open(Region::whole(&file)).map(|image| image.segments().len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(limits::SEGMENTS), Ok(limits::SEGMENTS));
+        assert!(of(limits::SEGMENTS + 1).unwrap_err().contains("more than 256 segments"));
+    }
+
+    #[test]
+    fn thread_local_variables_have_a_border() {
+        let of = |size: u64| {
+            let block = Program { kind: 7, file_size: size, memory_size: size, alignment: size, ..Program::default() };
+            let file = object(4096, &[block], &[]);
+            let block = Image::open(Region::whole(&file)).unwrap().thread_local().unwrap();
+            [block.file_size, block.memory_size, block.alignment]
+        };
+        assert_eq!(of(limits::THREAD_LOCAL_BYTES), [limits::THREAD_LOCAL_BYTES; 3]);
+        assert_eq!(of(limits::THREAD_LOCAL_BYTES + 1), [limits::THREAD_LOCAL_BYTES; 3]);
+    }
+
+    #[test]
+    fn names_have_a_border() {
+        let of = |len: usize| name_in(&[vec![b'n'; len], vec![0]].concat(), 0).map(str::len);
+        // the NUL is one of the bytes that are looked at
+        assert_eq!(of(limits::SYMBOL_NAME_BYTES - 1), Some(limits::SYMBOL_NAME_BYTES - 1));
+        assert_eq!(of(limits::SYMBOL_NAME_BYTES), None);
     }
 }

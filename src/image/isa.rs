@@ -45,11 +45,7 @@ pub fn scan(image: &Image<'_>) -> Result<CpuIsa> {
     };
     let all = functions(image);
     let pieces = if all.is_empty() { whole_ranges(image) } else { all };
-    let total: u64 = pieces.iter().map(|f| f.end.saturating_sub(f.start)).sum();
-    if total > limits::CODE_BYTES {
-        let what = format!("{total} bytes of code, more than the {} that are decoded", limits::CODE_BYTES);
-        return Err(Error::limit(what));
-    }
+    check_size(&pieces)?;
     let uses: Vec<Use> = pieces
         .iter()
         .map(|f| scan_bytes(image.read(f.start, f.end.saturating_sub(f.start)).unwrap_or_default(), f.start))
@@ -82,6 +78,15 @@ pub fn scan(image: &Image<'_>) -> Result<CpuIsa> {
         used: Some(names(image.architecture(), used)),
         functions: chosen.iter().filter_map(describe).collect(),
     })
+}
+
+fn check_size(pieces: &[Function<'_>]) -> Result<()> {
+    let total = pieces.iter().fold(0u64, |sum, f| sum.saturating_add(f.end.saturating_sub(f.start)));
+    if total > limits::CODE_BYTES {
+        let what = format!("{total} bytes of code, more than the {} that are decoded", limits::CODE_BYTES);
+        return Err(Error::limit(what));
+    }
+    Ok(())
 }
 
 /// Without symbols and unwind tables everything that holds code is one piece.
@@ -161,5 +166,34 @@ impl Guards {
             || SELF_TESTING.iter().any(|part| name.contains(part))
             || self.has_resolvers && CLONES.iter().any(|suffix| name.contains(suffix))
             || self.asks && usage.extensions & !x86_64::ASKED_FIRST == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(start: u64, end: u64) -> Function<'static> {
+        Function { start, end, name: None }
+    }
+
+    #[test]
+    fn code_has_a_border() {
+        let half = limits::CODE_BYTES / 2;
+        assert!(check_size(&[function(0, half), function(half, 2 * half)]).is_ok());
+        let refused = check_size(&[function(0, half), function(half, 2 * half + 1)]).unwrap_err();
+        assert!(refused.message().contains("268435457 bytes of code, more than the 268435456"), "{refused}");
+        assert!(check_size(&[function(0, u64::MAX), function(0, u64::MAX)]).is_err());
+    }
+
+    #[test]
+    fn functions_of_an_extension_have_a_border() {
+        let of = |count: usize| {
+            let pieces: Vec<_> = (0..count as u64).map(|n| function(n, n + 1)).collect();
+            let users = (0..count).map(|index| (false, index)).collect();
+            choose(&BTreeMap::from([(3, users)]), &pieces).len()
+        };
+        assert_eq!(of(limits::FUNCTIONS_PER_EXTENSION), limits::FUNCTIONS_PER_EXTENSION);
+        assert_eq!(of(limits::FUNCTIONS_PER_EXTENSION + 1), limits::FUNCTIONS_PER_EXTENSION);
     }
 }

@@ -48,7 +48,7 @@ fn schema_names(all: &[u8]) -> BTreeSet<String> {
         let Some(bracket) = memchr::memchr(b'(', text) else { continue };
         let name = text.get(..bracket).unwrap_or_default().trim_ascii();
         let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"_.:".contains(b);
-        if !name.is_empty() && name.len() < limits::NAME_BYTES && name.iter().all(is_name) {
+        if !name.is_empty() && name.len() <= limits::NAME_BYTES && name.iter().all(is_name) {
             names.insert(String::from_utf8_lossy(name).into_owned());
         }
         if names.len() >= limits::SYMBOLS {

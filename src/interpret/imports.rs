@@ -230,9 +230,12 @@ impl Machine<'_> {
         if is_weights || layout::DEVICE.contains(&to) || self.is_in_image(from) && len >= LARGE_COPY {
             self.host.copies.push(Copied { to, from, len });
         }
-        if is_weights || len > crate::limits::COPY_BYTES || !is_backed(to) || !is_backed(from) {
+        // a stripped library does not tell where its weights are
+        let is_large_data = self.is_in_image(from) && len > crate::limits::COPY_BYTES;
+        if is_weights || is_large_data || !is_backed(to) || !is_backed(from) {
             return self.charge(16);
         }
+        self.reasonable(len)?;
         self.charge(len)?;
         self.bus.memory.copy(&mut self.bus.expressions, to, from, usize::try_from(len).unwrap_or(0));
         Ok(())

@@ -55,9 +55,19 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget => f.pad("the budget of instructions is spent"),
-            Self::Memory => f.pad("the library uses more memory than the cap"),
+            Self::Memory => write!(
+                f,
+                "the library uses more than {} pages of memory, or more than {} writes would have to be undone",
+                limits::INTERPRETED_PAGES,
+                limits::UNDO_ENTRIES
+            ),
             Self::Depth => write!(f, "calls are nested deeper than {}", limits::CALL_DEPTH),
-            Self::Expressions => f.pad("expressions over sizes grew beyond the cap"),
+            Self::Expressions => write!(
+                f,
+                "expressions over sizes grew beyond {} nodes, or more than {} were made",
+                limits::EXPRESSION_NODES,
+                limits::EXPRESSIONS
+            ),
             Self::CodeWritten(at) => write!(f, "the code at {at:#x} is written while it runs"),
             Self::NotCode(0) => f.pad("a call through a null pointer"),
             Self::NotCode(at) => {
@@ -259,18 +269,30 @@ impl<'a> Machine<'a> {
     pub fn set_word(&mut self, address: u64, bits: u64) {
         self.bus.memory.write(address, 8, bits);
     }
-    /// The text at an address, as far as the longest name that we accept.
-    pub fn text(&mut self, address: u64) -> Vec<u8> {
-        self.bus.memory.cstr(address, limits::COPY_BYTES as usize)
+    /// The text at an address.
+    ///
+    /// # Errors
+    /// [`Stop::Unreasonable`] for one that goes on after [`limits::COPY_BYTES`].
+    pub fn text(&mut self, address: u64) -> Result<Vec<u8>, Exit> {
+        let text = self.bus.memory.cstr(address, limits::COPY_BYTES as usize + 1);
+        self.reasonable(text.len() as u64)?;
+        Ok(text)
+    }
+    /// # Errors
+    /// [`Stop::Unreasonable`] for more bytes than [`limits::COPY_BYTES`]: a part of them would make facts wrong.
+    pub fn reasonable(&self, len: u64) -> Result<(), Exit> {
+        if len > limits::COPY_BYTES {
+            let what = format!("{len} bytes or more in one call, more than {}", limits::COPY_BYTES);
+            return Err(Exit::Stop(Stop::Unreasonable(what)));
+        }
+        Ok(())
     }
     /// Bytes at an address.
     ///
     /// # Errors
     /// [`Stop::Unreasonable`] for more than [`limits::COPY_BYTES`].
     pub fn bytes(&mut self, address: u64, len: u64) -> Result<Vec<u8>, Exit> {
-        if len > limits::COPY_BYTES {
-            return Err(Exit::Stop(Stop::Unreasonable(format!("a text of {len} bytes"))));
-        }
+        self.reasonable(len)?;
         self.charge(len)?;
         let mut bytes = vec![0; len as usize];
         self.bus.memory.read_bytes(address, &mut bytes);
@@ -510,5 +532,91 @@ impl<'a> Machine<'a> {
     /// Registers, for snapshots.
     pub fn registers(&self) -> Registers {
         self.cpu.save()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Region;
+
+    /// A machine of x86-64 without a library.
+    fn machine(file: &Vec<u8>) -> Machine<'_> {
+        let cpu = processor_for(Architecture::X86_64, Format::Elf).unwrap();
+        let mut machine = Machine::new(cpu, Region::whole(file));
+        machine.set_budget();
+        machine
+    }
+
+    #[test]
+    fn the_budget_of_instructions_has_a_border() {
+        let file = Vec::new();
+        let mut machine = machine(&file);
+        assert_eq!(machine.budget(), limits::INSTRUCTIONS_BASE);
+        let mut of = |bytes: u64| {
+            machine.loaded.executable_bytes = bytes;
+            machine.set_budget();
+            machine.budget()
+        };
+        assert_eq!(of(1), limits::INSTRUCTIONS_BASE + limits::INSTRUCTIONS_PER_BYTE);
+        let most = (limits::INSTRUCTIONS - limits::INSTRUCTIONS_BASE) / limits::INSTRUCTIONS_PER_BYTE;
+        assert_eq!(of(most), limits::INSTRUCTIONS_BASE + most * limits::INSTRUCTIONS_PER_BYTE);
+        assert_eq!(of(most + 1), limits::INSTRUCTIONS);
+        assert_eq!(of(u64::MAX), limits::INSTRUCTIONS);
+    }
+
+    #[test]
+    fn a_loop_ends_at_the_border_of_the_budget() {
+        // jmp to itself
+        let file = [0xeb, 0xfe].repeat(2048);
+        let mut machine = machine(&file);
+        machine.bus.memory.map(crate::interpret::memory::Mapping {
+            address: layout::IMAGE,
+            memory_size: 4096,
+            bytes: Region::whole(&file),
+            is_executable: true,
+        });
+        assert_eq!(machine.budget(), limits::INSTRUCTIONS_BASE);
+        // the part of it that costs a test too much time
+        machine.bus.remaining = 1_000;
+        assert_eq!(machine.call(layout::IMAGE, &[]), Err(Exit::Stop(Stop::Budget)));
+        assert_eq!(machine.spent(), limits::INSTRUCTIONS_BASE);
+    }
+
+    #[test]
+    fn charges_end_the_run_at_the_border_of_the_budget() {
+        let file = Vec::new();
+        let mut machine = machine(&file);
+        assert_eq!(machine.charge(16 * (limits::INSTRUCTIONS_BASE - 1)), Ok(()));
+        assert_eq!(machine.charge(16), Err(Exit::Stop(Stop::Budget)));
+    }
+
+    #[test]
+    fn the_depth_of_calls_has_a_border() {
+        let file = Vec::new();
+        let mut machine = machine(&file);
+        machine.cpu.set_stack_pointer(STACK_START);
+        for depth in 0..limits::CALL_DEPTH {
+            assert!(machine.bus.calls_at_once(), "{depth}");
+            machine.enter(layout::IMAGE, layout::RETURN_TO_US).unwrap();
+        }
+        assert!(!machine.bus.calls_at_once());
+        let stop = machine.enter(layout::IMAGE, layout::RETURN_TO_US).unwrap_err();
+        assert_eq!(stop, Exit::Stop(Stop::Depth));
+        assert_eq!(Stop::Depth.to_string(), "calls are nested deeper than 300");
+    }
+
+    #[test]
+    fn bytes_of_one_call_have_a_border() {
+        let file = Vec::new();
+        let mut machine = machine(&file);
+        let heap = machine.allocate(limits::COPY_BYTES + 2);
+        let is_refused = |stop: Exit| matches!(stop, Exit::Stop(Stop::Unreasonable(what)) if what.contains("4194304"));
+        assert_eq!(machine.bytes(heap, limits::COPY_BYTES).unwrap().len() as u64, limits::COPY_BYTES);
+        assert!(is_refused(machine.bytes(heap, limits::COPY_BYTES + 1).unwrap_err()));
+        machine.bus.memory.fill(heap, b'x', limits::COPY_BYTES as usize);
+        assert_eq!(machine.text(heap).unwrap().len() as u64, limits::COPY_BYTES);
+        machine.bus.memory.fill(heap + limits::COPY_BYTES, b'x', 1);
+        assert!(is_refused(machine.text(heap).unwrap_err()));
     }
 }

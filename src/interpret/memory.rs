@@ -332,12 +332,18 @@ impl<'a> Memory<'a> {
         let changed = mask(len);
         *place = (old & !changed | bits & changed).to_le_bytes();
         if is_logging {
-            self.log.push(Undo::Word { address, len: len as u8, old });
-            self.is_full |= self.log.len() > limits::UNDO_ENTRIES;
+            self.note(Undo::Word { address, len: len as u8, old });
         }
         if is_shadowed {
             self.clear_shadows(address, len);
         }
+    }
+
+    #[inline]
+    fn note(&mut self, undo: Undo) {
+        self.log.push(undo);
+        // the write is done and can be undone, the run ends after it
+        self.is_full |= self.log.len() > limits::UNDO_ENTRIES;
     }
 
     /// Writes bytes; shadows there go.
@@ -363,7 +369,7 @@ impl<'a> Memory<'a> {
             }
             if let Some(old) = old {
                 self.log_blocks = self.log_blocks.saturating_add(old.len());
-                self.log.push(Undo::Block { address, old });
+                self.note(Undo::Block { address, old });
             }
             if is_shadowed {
                 self.clear_shadows(address, now.len());
@@ -389,7 +395,7 @@ impl<'a> Memory<'a> {
         self.mark(address, len);
         let old = self.shadows.insert(address, (len as u8, shadow));
         if self.is_logging {
-            self.log.push(Undo::Shadow { address, old });
+            self.note(Undo::Shadow { address, old });
         }
     }
 
@@ -423,7 +429,7 @@ impl<'a> Memory<'a> {
         if let Some(old) = self.shadows.remove(&address)
             && self.is_logging
         {
-            self.log.push(Undo::Shadow { address, old: Some(old) });
+            self.note(Undo::Shadow { address, old: Some(old) });
         }
     }
 
@@ -610,5 +616,38 @@ mod tests {
         memory.store(0x2008, 8, Value { bits: 13, shadow: Some(size) });
         memory.copy(&mut expressions, 0x9ff8, 0x2000, 24);
         assert_eq!(memory.load(&mut expressions, 0xa000, 8).shadow, Some(size));
+    }
+
+    #[test]
+    fn pages_have_a_border() {
+        let mut memory = Memory::new();
+        let touch = |memory: &mut Memory<'_>, page: usize| memory.read((page * PAGE) as u64, 8);
+        (0..limits::INTERPRETED_PAGES).for_each(|page| assert_eq!(touch(&mut memory, page), 0));
+        assert!(!memory.is_full);
+        touch(&mut memory, limits::INTERPRETED_PAGES);
+        assert!(memory.is_full);
+        // pages that are there stay usable
+        memory.write(0x10, 8, 7);
+        assert_eq!(memory.read(0x10, 8), 7);
+    }
+
+    #[test]
+    fn undo_entries_of_every_form_have_a_border() {
+        let mut expressions = Expressions::new();
+        let size = expressions.symbol(Origin::FileSize, 1);
+        let forms: [&dyn Fn(&mut Memory<'_>); 3] =
+            [&|memory| memory.write(0x1000, 8, 1), &|memory| memory.write_bytes(0x1000, &[1; 9]), &|memory| {
+                memory.set_shadow(0x1000, 8, size)
+            }];
+        for form in forms {
+            let mut memory = Memory::new();
+            memory.write(0x1000, 8, 0);
+            memory.set_logging(true);
+            memory.log.resize_with(limits::UNDO_ENTRIES - 1, || Undo::Shadow { address: 0, old: None });
+            form(&mut memory);
+            assert!(!memory.is_full, "{}", memory.log.len());
+            form(&mut memory);
+            assert!(memory.is_full, "{}", memory.log.len());
+        }
     }
 }

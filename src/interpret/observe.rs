@@ -139,7 +139,7 @@ fn constants(visit: &mut Visit<'_>, image: &Image<'_>, interface: &mut Interface
         };
         if constant.name.is_none() {
             let at = table.as_ref().and_then(|t| t.names.get(index)).copied();
-            constant.name = at.and_then(|at| String::from_utf8(visit.machine.text(at)).ok());
+            constant.name = at.and_then(|at| String::from_utf8(visit.machine.text(at).ok()?).ok());
         }
         // each tensor made at creation is one constant that has bytes, in table order
         if constant.folded != Some(true)

@@ -275,7 +275,7 @@ impl Visit<'_> {
         if at == 0 {
             return None;
         }
-        String::from_utf8(self.machine.text(at)).ok()
+        String::from_utf8(self.machine.text(at).ok()?).ok()
     }
     fn ask_text(&mut self, getter: Option<Getter>, index: usize) -> Option<String> {
         let at = self.ask(getter, Some(index), 8)?;

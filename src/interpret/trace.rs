@@ -93,3 +93,23 @@ impl Recorder {
         &self.records
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_has_a_border() {
+        let mut recorder = Recorder::default();
+        let note = |recorder: &mut Recorder| {
+            recorder.add(Record::DeviceBytes(Value::ZERO));
+            recorder.skip(None, 0);
+        };
+        (0..limits::TRACE_ENTRIES).for_each(|_| note(&mut recorder));
+        assert_eq!((recorder.records().len(), recorder.skipped.len()), (limits::TRACE_ENTRIES, limits::TRACE_ENTRIES));
+        assert!(!recorder.is_cut);
+        note(&mut recorder);
+        assert_eq!((recorder.records().len(), recorder.skipped.len()), (limits::TRACE_ENTRIES, limits::TRACE_ENTRIES));
+        assert!(recorder.is_cut);
+    }
+}

@@ -812,4 +812,35 @@ mod tests {
         assert_eq!(cut.bits, 0xffff_fff3);
         assert_ne!(cut.shadow, minus);
     }
+
+    #[test]
+    fn the_number_of_expressions_has_a_border() {
+        let mut all = Expressions::new();
+        // as if so many had been made before
+        all.nodes.resize(limits::EXPRESSIONS - 1, Node::Constant(0));
+        all.values.resize_with(limits::EXPRESSIONS - 1, || Assigned { value: 0, stamp: 0, weight: 1 });
+        let last = all.constant(7);
+        assert!(!all.is_overgrown);
+        // known ones can still be had
+        assert_eq!(all.constant(7), last);
+        assert!(!all.is_overgrown);
+        all.constant(8);
+        assert!(all.is_overgrown);
+    }
+
+    #[test]
+    fn the_size_of_an_expression_has_a_border() {
+        let mut all = Expressions::new();
+        let symbol = all.symbol(Origin::FileSize, 3);
+        // each truncation is one node more
+        let mut deepen = |times: u32| {
+            let mut of = symbol;
+            for n in 0..times {
+                of = all.intern(Node::Truncate { of, len: 1, is_signed: n % 2 == 0 });
+            }
+            all.is_overgrown
+        };
+        assert!(!deepen(limits::EXPRESSION_NODES - 1));
+        assert!(deepen(limits::EXPRESSION_NODES));
+    }
 }

@@ -6,7 +6,7 @@
 use super::assertion::{self, Assertion};
 use super::sections::{Elf, Fields, c_text};
 use super::{Entry, KernelImage, ptx};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arch, ImageFormat};
 use crate::source::Region;
@@ -158,14 +158,15 @@ fn read_entries(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
     let has_flags = functions().any(|(_, s)| s.other & ENTRY_FLAG != 0);
     for (index, symbol) in functions().filter(|(_, s)| !has_flags || s.other & ENTRY_FLAG != 0) {
         if image.entries.len() >= limits::KERNELS {
-            break;
+            return Err(Error::limit(format!("more than {} kernels", limits::KERNELS)).in_section(".symtab"));
         }
         by_symbol.insert(u32::try_from(index).unwrap_or(u32::MAX), image.entries.len());
         image.entries.push(Entry { name: symbol.name.clone(), ..Entry::default() });
     }
     if symbols.is_empty() {
+        // sections are fewer than the cap on kernels
         let names = elf.sections.iter().filter_map(|s| s.name.strip_prefix(".text."));
-        image.entries = names.take(limits::KERNELS).map(|n| Entry { name: n.to_owned(), ..Entry::default() }).collect();
+        image.entries = names.map(|n| Entry { name: n.to_owned(), ..Entry::default() }).collect();
     }
     for attribute in attributes(elf.named(".nv.info")?.unwrap_or_default()) {
         let value = Fields(attribute.value);
@@ -363,5 +364,41 @@ mod tests {
     fn toolkit_release_text_gives_a_version() {
         assert_eq!(version("12.9, V12.9.86"), Some((12, 9)));
         assert_eq!(version("x"), None);
+    }
+
+    #[test]
+    fn kernels_of_an_image_have_a_border() {
+        let of = |count: usize| {
+            // a function in section 1, a kernel by its flag
+            let row = [0, 0, 0, 0, 2, ENTRY_FLAG, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let file = crate::kernel::sections::tests::image(&[(".symtab", 2, &row.repeat(count))]);
+            read_cubin(Region::whole(&file)).map(|image| image.entries.len())
+        };
+        assert_eq!(of(limits::KERNELS).unwrap(), limits::KERNELS);
+        assert!(of(limits::KERNELS + 1).unwrap_err().message().contains("more than 65536 kernels"));
+        const { assert!(limits::SECTIONS < limits::KERNELS) };
+    }
+
+    #[test]
+    fn parameters_have_a_border() {
+        let of = |count: usize| {
+            let record = [0x04, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
+            let mut entry = Entry::default();
+            read_entry(&record.repeat(count), &mut entry);
+            entry.parameter_bytes.len()
+        };
+        assert_eq!(of(limits::KERNEL_PARAMETERS), limits::KERNEL_PARAMETERS);
+        assert_eq!(of(limits::KERNEL_PARAMETERS + 1), limits::KERNEL_PARAMETERS);
+    }
+
+    #[test]
+    fn assertions_have_a_border() {
+        let of = |count: usize| {
+            let texts: Vec<String> = (0..count).map(|n| format!("index out of bounds: {n}\0")).collect();
+            let file = crate::kernel::sections::tests::image(&[(".nv.global.init", 1, texts.concat().as_bytes())]);
+            read_cubin(Region::whole(&file)).unwrap().assertions.len()
+        };
+        assert_eq!(of(limits::ASSERTIONS), limits::ASSERTIONS);
+        assert_eq!(of(limits::ASSERTIONS + 1), limits::ASSERTIONS);
     }
 }

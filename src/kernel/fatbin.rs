@@ -208,3 +208,52 @@ fn inflate(entry: &EntryHeader, payload: Region<'_>, total: &mut u64) -> Result<
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: u16, inflated_bytes: u64) -> EntryHeader {
+        EntryHeader {
+            kind,
+            header_bytes: 0x40,
+            payload_bytes: 0,
+            compressed_bytes: 0,
+            version: (9, 0),
+            sm: 90,
+            flags: FLAG_ZSTD,
+            inflated_bytes,
+        }
+    }
+
+    #[test]
+    fn inflated_entries_have_a_border() {
+        // no zstd data: at the border its inflation is tried
+        let stored = vec![0; 16];
+        let of = |size: u64, before: u64| {
+            let mut total = before;
+            inflate(&entry(2, size), Region::whole(&stored), &mut total).unwrap_err().message().to_owned()
+        };
+        assert!(of(limits::FATBIN_ENTRY_BYTES, 0).contains("cannot be inflated"));
+        assert!(of(limits::FATBIN_ENTRY_BYTES + 1, 0).contains("more than 67108864"));
+        let room = limits::FATBIN_TOTAL_BYTES - 1_000;
+        assert!(of(1_000, room).contains("cannot be inflated"));
+        assert!(of(1_001, room).contains("more than 268435456 bytes"));
+    }
+
+    #[test]
+    fn images_of_a_fatbin_have_a_border() {
+        let of = |count: usize| {
+            // of a kind that is not looked into
+            let mut header = vec![7, 0, 0, 0, 0x40, 0, 0, 0];
+            header.resize(0x40, 0);
+            let mut bytes = [MAGIC.to_le_bytes(), [1, 0, 16, 0]].concat();
+            bytes.extend((0x40 * count as u64).to_le_bytes());
+            bytes.extend(header.repeat(count));
+            let mut file = KernelFile { format: FileFormat::Fatbin, images: Vec::new(), not_read: Vec::new() };
+            read_fatbin(Region::whole(&bytes), &mut file).map(|()| file.not_read.len())
+        };
+        assert_eq!(of(limits::KERNELS).unwrap(), limits::KERNELS);
+        assert!(of(limits::KERNELS + 1).unwrap_err().message().contains("more than 65536 images"));
+    }
+}

@@ -59,20 +59,20 @@ pub fn read_ptx(region: Region<'_>) -> Result<KernelImage> {
     let mut image = KernelImage::new(ImageFormat::Ptx);
     image.arch = header.target;
     image.ptx_version = header.version;
-    image.entries = entries(&text);
+    image.entries = entries(&text)?;
     image.assertions = assertion::in_ptx(&text);
     image.ptx = Some(text);
     Ok(image)
 }
 
 /// Kernels with their parameters and thread directives.
-fn entries(text: &str) -> Vec<Entry> {
+fn entries(text: &str) -> Result<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut in_head = false;
     for line in text.lines().map(str::trim) {
         if let Some((_, rest)) = line.split_once(".entry ") {
             if entries.len() >= limits::KERNELS {
-                break;
+                return Err(Error::limit(format!("more than {} kernels", limits::KERNELS)).in_section("PTX"));
             }
             let name = rest.split(['(', ' ']).next().unwrap_or_default();
             entries.push(Entry { name: name.to_owned(), static_shared_bytes: None, ..Entry::default() });
@@ -93,7 +93,7 @@ fn entries(text: &str) -> Vec<Entry> {
             in_head = false;
         }
     }
-    entries
+    Ok(entries)
 }
 
 /// `.u64 .ptr .global .align 1 k_param_0,` is 8; `.align 64 .b8 k_param_3[128]` is 128.
@@ -132,10 +132,31 @@ mod tests {
     fn an_entry_states_parameters_and_threads() {
         let text = ".version 9.0\n.target sm_90\n.visible .entry k(\n.param .u64 .ptr .global .align 1 k_param_0,\n\
                     .param .u32 k_param_1,\n.param .align 64 .b8 k_param_2[128]\n)\n.reqntid 64, 2\n{\n.param .b64 param0;\n}";
-        let entries = entries(text);
+        let entries = entries(text).unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(entries[0].name, "k");
         assert_eq!(entries[0].parameter_bytes, [8, 4, 128]);
         assert_eq!(entries[0].required_threads, Some(128));
+    }
+
+    #[test]
+    fn kernels_of_a_text_have_a_border() {
+        let of = |count: usize| entries(&".entry k\n{\n".repeat(count)).map(|entries| entries.len());
+        assert_eq!(of(limits::KERNELS).unwrap(), limits::KERNELS);
+        assert!(of(limits::KERNELS + 1).unwrap_err().message().contains("more than 65536 kernels"));
+    }
+
+    #[test]
+    fn the_text_and_its_parameters_have_a_border() {
+        // NULs end the text: at the border it is looked at
+        let of = |len: u64| read_ptx(Region::whole(&vec![0; usize::try_from(len).unwrap()])).unwrap_err();
+        assert_eq!(of(limits::FATBIN_ENTRY_BYTES).kind(), crate::error::ErrorKind::Damaged);
+        assert_eq!(of(limits::FATBIN_ENTRY_BYTES + 1).kind(), crate::error::ErrorKind::Limit);
+        let of = |count: usize| {
+            let text = format!(".entry k(\n{}", ".param .u32 p,\n".repeat(count));
+            entries(&text).unwrap()[0].parameter_bytes.len()
+        };
+        assert_eq!(of(limits::KERNEL_PARAMETERS), limits::KERNEL_PARAMETERS);
+        assert_eq!(of(limits::KERNEL_PARAMETERS + 1), limits::KERNEL_PARAMETERS);
     }
 }

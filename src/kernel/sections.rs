@@ -145,10 +145,11 @@ impl<'a> Elf<'a> {
                 link: row.u32(0x28).ok_or_else(cut)?,
             });
         }
-        let names =
-            elf.sections.get(names_index).and_then(|s| elf.bytes_of(s)).ok_or_else(|| {
-                Error::damaged("names of the sections are not in the file").in_section("section table")
-            })?;
+        let names = elf
+            .sections
+            .get(names_index)
+            .ok_or_else(|| Error::damaged("names of the sections are not in the file").in_section("section table"))?;
+        let names = elf.bytes_of(names, ".shstrtab")?;
         for (section, offset) in elf.sections.iter_mut().zip(name_offsets) {
             section.name = name_at(names, offset);
         }
@@ -160,42 +161,45 @@ impl<'a> Elf<'a> {
         self.sections.iter().find(|s| s.name == name)
     }
 
-    /// Its bytes; `None` for those that take no room in the file, lie outside it or exceed the cap.
-    pub fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
-        if section.kind == NOBITS || section.size > limits::KERNEL_SECTION_BYTES {
-            return None;
+    /// Its bytes.
+    ///
+    /// # Errors
+    /// They are more than the cap, or not in the file.
+    fn bytes_of(&self, section: &Section, name: &str) -> Result<&'a [u8]> {
+        let size = section.size;
+        if size > limits::KERNEL_SECTION_BYTES {
+            let what = format!("section of {size} bytes, more than {}", limits::KERNEL_SECTION_BYTES);
+            return Err(Error::limit(what).in_section(name).at_offset(section.offset));
         }
-        self.region.get(section.offset, section.size)
+        let there = if section.kind == NOBITS { None } else { self.region.get(section.offset, size) };
+        there.ok_or_else(|| {
+            Error::damaged(format!("section of {size} bytes does not lie in the file's {}", self.region.len()))
+                .in_section(name)
+                .at_offset(section.offset)
+                .help("the file is cut off: copy it again")
+        })
     }
 
     /// Bytes of the first section of that name.
     ///
     /// # Errors
-    /// The section is there and its bytes are not.
+    /// The section is there and its bytes are not, or are more than the cap.
     pub fn named(&self, name: &str) -> Result<Option<&'a [u8]>> {
         let Some(section) = self.section(name).filter(|s| s.kind != NOBITS) else { return Ok(None) };
-        self.bytes_of(section).map(Some).ok_or_else(|| {
-            Error::damaged(format!(
-                "section of {} bytes does not lie in the file's {}",
-                section.size,
-                self.region.len()
-            ))
-            .in_section(name)
-            .at_offset(section.offset)
-            .help("the file is cut off: copy it again")
-        })
+        self.bytes_of(section, name).map(Some)
     }
 
-    /// The symbol table; empty when the image has none.
+    /// The symbol table; empty when the image has none. The cap on a section's bytes leaves room for 699,050 symbols.
+    ///
+    /// # Errors
+    /// Its bytes or those of its names are not there, or are more than the cap.
     pub fn symbols(&self) -> Result<Vec<Symbol>> {
         let Some(table) = self.sections.iter().find(|s| s.kind == SYMTAB) else { return Ok(Vec::new()) };
-        let beyond =
-            || Error::damaged("symbol table does not lie in the file").in_section(".symtab").at_offset(table.offset);
-        let bytes = self.bytes_of(table).ok_or_else(beyond)?;
-        let names = self.sections.get(table.link as usize).and_then(|s| self.bytes_of(s)).ok_or_else(beyond)?;
-        if bytes.len() / 24 > limits::SYMBOLS {
-            return Err(Error::limit(format!("more than {} symbols", limits::SYMBOLS)).in_section(".symtab"));
-        }
+        let bytes = self.bytes_of(table, ".symtab")?;
+        let names = self.sections.get(table.link as usize).ok_or_else(|| {
+            Error::damaged("its names are not in the file").in_section(".symtab").at_offset(table.offset)
+        })?;
+        let names = self.bytes_of(names, ".strtab")?;
         let symbol = |row: Fields<'_>| {
             Some(Symbol {
                 name: name_at(names, row.u32(0)?),
@@ -212,4 +216,85 @@ impl<'a> Elf<'a> {
 fn name_at(table: &[u8], offset: u32) -> String {
     let rest = table.get(offset as usize..).unwrap_or_default();
     c_text(rest.get(..rest.len().min(limits::SYMBOL_NAME_BYTES)).unwrap_or_default())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// An image with sections of these names, types, offsets and sizes behind the header; the last one holds the names.
+    pub(in crate::kernel) fn image(sections: &[(&str, u32, &[u8])]) -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(64, 0);
+        let mut rows = vec![0; 64];
+        let mut names = vec![0];
+        let mut add = |name: &str, kind: u32, bytes: &[u8], names: &mut Vec<u8>| {
+            let name_at = names.len() as u32;
+            names.extend([name.as_bytes(), b"\0"].concat());
+            let bytes = if bytes.is_empty() { names.as_slice() } else { bytes };
+            let mut row = [name_at.to_le_bytes(), kind.to_le_bytes()].concat();
+            row.resize(24, 0);
+            row.extend((file.len() as u64).to_le_bytes());
+            row.extend((bytes.len() as u64).to_le_bytes());
+            // symbols are named by the last section too
+            row.extend((sections.len() as u32 + 1).to_le_bytes());
+            row.resize(64, 0);
+            rows.extend(row);
+            file.extend(bytes);
+        };
+        for (name, kind, bytes) in sections {
+            add(name, *kind, bytes, &mut names);
+        }
+        add(".shstrtab", 3, &[], &mut names);
+        let table = file.len() as u64;
+        file[0x28..0x30].copy_from_slice(&table.to_le_bytes());
+        let count = u16::try_from(sections.len() + 2).unwrap();
+        file[0x3a..0x40].copy_from_slice(&[[64, 0], count.to_le_bytes(), (count - 1).to_le_bytes()].concat());
+        file.extend(rows);
+        file
+    }
+
+    #[test]
+    fn sections_of_an_image_have_a_border() {
+        let of = |count: usize| {
+            let file = image(&vec![("x", 1, b"x".as_slice()); count - 2]);
+            Elf::read(Region::whole(&file)).map(|elf| elf.sections.len())
+        };
+        assert_eq!(of(limits::SECTIONS).unwrap(), limits::SECTIONS);
+        let refused = of(limits::SECTIONS + 1).unwrap_err();
+        assert!(refused.message().contains("16385 sections, more than 16384"), "{refused}");
+    }
+
+    #[test]
+    fn bytes_of_a_section_have_a_border() {
+        let of = |len: u64| {
+            let file = image(&[(".nv.info", 1, &vec![1; usize::try_from(len).unwrap()]), (".symtab", 2, b"x")]);
+            let elf = Elf::read(Region::whole(&file)).unwrap();
+            elf.named(".nv.info").map(|bytes| bytes.unwrap_or_default().len() as u64)
+        };
+        assert_eq!(of(limits::KERNEL_SECTION_BYTES).unwrap(), limits::KERNEL_SECTION_BYTES);
+        let refused = of(limits::KERNEL_SECTION_BYTES + 1).unwrap_err();
+        assert_eq!(refused.kind(), crate::error::ErrorKind::Limit);
+        assert!(refused.message().contains("16777217 bytes, more than 16777216"), "{refused}");
+    }
+
+    #[test]
+    fn symbols_have_the_border_of_their_section() {
+        let of = |count: usize| {
+            let file = image(&[(".symtab", SYMTAB, &vec![0; 24 * count])]);
+            Elf::read(Region::whole(&file)).unwrap().symbols().map(|symbols| symbols.len())
+        };
+        let most = limits::KERNEL_SECTION_BYTES as usize / 24;
+        // so that no cap of its own is needed
+        assert!(most < limits::SYMBOLS);
+        assert_eq!(of(most).unwrap(), most);
+        assert_eq!(of(most + 1).unwrap_err().kind(), crate::error::ErrorKind::Limit);
+    }
+
+    #[test]
+    fn names_in_a_table_have_a_border() {
+        let of = |len: usize| name_at(&[vec![b'n'; len], vec![0]].concat(), 0).len();
+        assert_eq!(of(limits::SYMBOL_NAME_BYTES), limits::SYMBOL_NAME_BYTES);
+        assert_eq!(of(limits::SYMBOL_NAME_BYTES + 1), limits::SYMBOL_NAME_BYTES);
+    }
 }

@@ -373,4 +373,88 @@ mod tests {
         assert_eq!(mapped(2, &[], 0), (vec![], vec![0, 1]));
         assert_eq!(mapped(1, &["arg0_1", "arg1_1"], 0), (vec![None, None], vec![]));
     }
+
+    mod properties {
+        use super::*;
+        use proptest::prelude::*;
+
+        /// A tree with the paths of its leaves.
+        #[derive(Debug, Clone)]
+        enum Tree {
+            Leaf,
+            Tuple(Vec<Tree>),
+            Dict(Vec<(String, Tree)>),
+        }
+
+        impl Tree {
+            fn to_json(&self) -> Value {
+                let node = |kind: &str, context: Value, children: Vec<Value>| serde_json::json!({"type": kind, "context": context.to_string(), "children_spec": children});
+                match self {
+                    Self::Leaf => serde_json::json!({"type": null, "context": null, "children_spec": []}),
+                    Self::Tuple(items) => {
+                        node("builtins.tuple", Value::Null, items.iter().map(Self::to_json).collect())
+                    }
+                    Self::Dict(items) => {
+                        let keys: Vec<&String> = items.iter().map(|item| &item.0).collect();
+                        node("builtins.dict", serde_json::json!(keys), items.iter().map(|i| i.1.to_json()).collect())
+                    }
+                }
+            }
+            fn paths(&self, at: String, all: &mut Vec<String>) {
+                match self {
+                    Self::Leaf => all.push(at),
+                    Self::Tuple(items) => {
+                        items.iter().enumerate().for_each(|(n, t)| t.paths(format!("{at}[{n}]"), all))
+                    }
+                    Self::Dict(items) => {
+                        items.iter().for_each(|(key, tree)| tree.paths(format!("{at}[{}]", quote(key)), all));
+                    }
+                }
+            }
+        }
+
+        fn any_tree() -> impl Strategy<Value = Tree> {
+            Just(Tree::Leaf).prop_recursive(4, 32, 4, |inner| {
+                prop_oneof![
+                    proptest::collection::vec(inner.clone(), 0..4).prop_map(Tree::Tuple),
+                    proptest::collection::vec(("\\PC{0,6}", inner), 0..4).prop_map(Tree::Dict),
+                ]
+            })
+        }
+
+        proptest! {
+            #[test]
+            fn written_trees_are_read_back(tree in any_tree()) {
+                let text = serde_json::json!([1, tree.to_json()]).to_string();
+                let leaves = output_leaves(&text).unwrap().unwrap();
+                let mut paths = Vec::new();
+                tree.paths(String::new(), &mut paths);
+                prop_assert_eq!(leaves.into_iter().map(|leaf| leaf.path).collect::<Vec<_>>(), paths);
+            }
+
+            #[test]
+            fn written_arguments_are_read_back(
+                positional in proptest::collection::vec(any_tree(), 0..4),
+                keywords in proptest::collection::vec(("[a-z_]{1,6}", any_tree()), 0..4),
+            ) {
+                let tree = Tree::Tuple(vec![Tree::Tuple(positional.clone()), Tree::Dict(keywords.clone())]);
+                let leaves = input_leaves(&serde_json::json!([1, tree.to_json()]).to_string()).unwrap().unwrap();
+                let mut paths = Vec::new();
+                Tree::Tuple(positional).paths("args".into(), &mut paths);
+                Tree::Dict(keywords).paths("kwargs".into(), &mut paths);
+                for leaf in &leaves {
+                    prop_assert!(leaf.path.ends_with(leaf.inner_path()));
+                }
+                prop_assert_eq!(leaves.into_iter().map(|leaf| leaf.path).collect::<Vec<_>>(), paths);
+            }
+
+            #[test]
+            fn no_text_panics(text in "\\PC{0,60}", inner in "[\\[\\]{}:,\"a-z0-9]{0,40}") {
+                for text in [text, format!("[1, {inner}]")] {
+                    let _ = input_leaves(&text);
+                    let _ = output_leaves(&text);
+                }
+            }
+        }
+    }
 }

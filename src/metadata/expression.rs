@@ -230,6 +230,8 @@ impl Parser<'_> {
             "True" => return Some(Value::Truth(Condition::And(Vec::new()))),
             "False" => return Some(Value::Truth(Condition::Or(Vec::new()))),
             "L" if self.rest.starts_with('[') => return self.access(),
+            // words of the language in a place where they mean nothing to us
+            "not" | "and" | "or" | "if" | "else" | "is" | "in" | "for" | "lambda" | "None" => return None,
             _ => {}
         }
         // `math.floor`, `torch.sym_max`: the last name tells
@@ -244,7 +246,8 @@ impl Parser<'_> {
             let arguments = self.nested(Self::arguments)?;
             return call(name, &arguments);
         }
-        Some(Value::Number(Expr::symbol(word)))
+        // an attribute is another value than what it is of
+        (name == word).then(|| Value::Number(Expr::symbol(word)))
     }
 
     fn arguments(&mut self) -> Option<Vec<Value>> {
@@ -411,5 +414,49 @@ mod tests {
         assert!(parse_expression(&deep(limits::NESTING + 1)).is_none());
         assert!(parse_expression(&"-".repeat(1_000_000)).is_none());
         assert!(parse_expression(&"not ".repeat(1_000_000)).is_none());
+    }
+
+    #[test]
+    fn what_is_no_symbol_is_refused() {
+        for text in ["s0.hint", "+not", "s0 + None", "2*lambda", "s0 + and"] {
+            assert_eq!(parse_expression(text), None, "{text}");
+        }
+    }
+
+    mod properties {
+        use super::*;
+        use crate::model::any_expr;
+        use proptest::prelude::*;
+
+        proptest! {
+            #[test]
+            fn shown_expressions_are_read_back(expr in any_expr()) {
+                prop_assert_eq!(parse_expression(&expr.to_string()), Some(expr));
+            }
+
+            #[test]
+            fn no_text_panics(text in "\\PC{0,60}") {
+                let _ = parse_expression(&text);
+                let _ = parse_condition(&text, &|_| None);
+            }
+
+            #[test]
+            fn no_text_of_their_words_panics(
+                words in proptest::collection::vec(proptest::sample::select(&[
+                    "s0", "u1", "0", "-9223372036854775808", "9223372036854775807", "+", "-", "*", "**", "//", "%", "/", "(", ")",
+                    ",", "Mod", "FloorDiv", "ModularIndexing", "Max", "Min", "==", "<=", "!=", "and", "or", "not", "L['x']",
+                    ".size()", "[0]", "Eq", "|", "&", "~", "True",
+                ][..]), 0..20),
+            ) {
+                let text = words.concat();
+                let _ = parse_condition(&text, &|_| Some("s7".into()));
+                if let Some(expr) = parse_expression(&text) {
+                    // the form that is shown is a fixed point
+                    let shown = expr.to_string();
+                    let again = parse_expression(&shown).map(|e| e.to_string());
+                    prop_assert_eq!(again.as_deref(), Some(shown.as_str()), "{}", text);
+                }
+            }
+        }
     }
 }

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_a_border() {
+    fn values_have_their_border() {
         let list = |n: usize| format!("[{}0]", "0,".repeat(n - 1));
         assert!(parse(list(limits::JSON_VALUES).as_bytes()).is_ok());
         assert!(parse(list(limits::JSON_VALUES + 1).as_bytes()).unwrap_err().to_string().contains("values of JSON"));
@@ -76,5 +76,25 @@ mod tests {
     fn repeated_keys_are_kept() {
         let Pairs(pairs) = parse_as(br#"{"b": "1", "a": 2, "b": null}"#).unwrap();
         assert_eq!(pairs.iter().map(|p| p.0.as_str()).collect::<Vec<_>>(), ["b", "a", "b"]);
+    }
+
+    #[test]
+    fn bytes_have_a_border() {
+        // nothing but NULs: at the border it is looked at
+        let of = |len: u64| parse(&vec![0; usize::try_from(len).unwrap()]).unwrap_err();
+        assert_eq!(of(limits::JSON_BYTES).kind(), crate::error::ErrorKind::Damaged);
+        let refused = of(limits::JSON_BYTES + 1);
+        assert_eq!(refused.kind(), crate::error::ErrorKind::Limit);
+        assert!(refused.message().contains("more than 67108864"), "{refused}");
+    }
+
+    #[test]
+    fn keys_have_a_border() {
+        let of = |count: usize| {
+            let rows: Vec<String> = (0..count).map(|n| format!("\"{n}\":0")).collect();
+            parse_as::<Pairs>(format!("{{{}}}", rows.join(",")).as_bytes()).map(|pairs| pairs.0.len())
+        };
+        assert_eq!(of(limits::TENSORS).unwrap(), limits::TENSORS);
+        assert!(of(limits::TENSORS + 1).unwrap_err().message().contains("more than 65536 keys"));
     }
 }

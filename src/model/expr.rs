@@ -367,8 +367,9 @@ impl fmt::Display for Expr {
 super::dtype::as_text!(Expr, "Expr");
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn s(name: &str) -> Expr {
         Expr::symbol(name)
@@ -400,5 +401,26 @@ mod tests {
         assert_eq!(s("x").mul(&Expr::Int(-1)).add(&Expr::Int(3)).range(&bounds), (Some(-47), Some(1)));
         assert_eq!(s("x").mul(&Expr::Int(2)).range(&|_| (Some(2), None)), (Some(4), None));
         assert_eq!(s("x").max_with(&Expr::Int(8)).range(&bounds), (Some(8), Some(50)));
+    }
+
+    /// Expressions in the form that their text gives again: sums are not multiplied with each other.
+    pub(crate) fn any_expr() -> impl Strategy<Value = Expr> {
+        let is_sum = |e: &Expr| match e {
+            Expr::Sum(_) => true,
+            Expr::Product(factors) => factors.iter().any(|f| matches!(f, Expr::Sum(_))),
+            _ => false,
+        };
+        let leaf = prop_oneof![(-50i64..50).prop_map(Expr::Int), "[su][0-9]{1,2}".prop_map(Expr::symbol)];
+        leaf.prop_recursive(4, 16, 2, move |inner| {
+            (0..7, inner.clone(), inner).prop_map(move |(operation, a, b)| match operation {
+                0 => a.add(&b),
+                1 => a.sub(&b),
+                2 if !is_sum(&a) && !is_sum(&b) => a.mul(&b),
+                3 => a.floor_div(&b),
+                4 => a.modulo(&b),
+                5 => a.min_with(&b),
+                _ => a.max_with(&b),
+            })
+        })
     }
 }

@@ -45,16 +45,15 @@ fn one() -> u64 {
 /// # Errors
 /// With the line of the first one that is wrong.
 pub fn parse_cases(text: &str) -> Result<Vec<InputCase>, UsageError> {
+    let rows = || text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty());
+    // counted before a row is parsed: what is refused should not take its time and memory first
+    if rows().nth(limits::CASES).is_some() {
+        return Err(UsageError::new(format!("more than {} cases", limits::CASES)));
+    }
     let mut cases = Vec::new();
-    for (at, text) in text.lines().enumerate() {
-        if text.trim().is_empty() {
-            continue;
-        }
+    for (at, text) in rows() {
         let line = at + 1;
         cases.push(parse_case(text, line).map_err(|e| e.within(&format!("line {line}")))?);
-        if cases.len() > limits::CASES {
-            return Err(UsageError::new(format!("more than {} cases", limits::CASES)));
-        }
     }
     if cases.is_empty() {
         return Err(UsageError::new("no case in it: one JSON object a line, {\"inputs\": [{\"dtype\": …}]}"));
@@ -113,5 +112,23 @@ mod tests {
         for vague in [r#"{"inputs": [{}]}"#, r#"{"inputs": [{"shap": [1]}]}"#, r#"[[{"dtype": "float32"}], 1]"#] {
             assert!(parse_cases(vague).is_err(), "{vague}");
         }
+    }
+
+    #[test]
+    fn the_number_of_cases_has_a_border() {
+        // rows that are wrong: at the border they are looked at
+        let of = |count: usize| parse_cases(&"x\n".repeat(count)).unwrap_err().to_string();
+        assert!(of(limits::CASES).starts_with("line 1: "));
+        assert_eq!(of(limits::CASES + 1), "more than 1000000 cases");
+    }
+
+    #[test]
+    fn dims_of_a_case_have_a_border() {
+        let of = |rank: usize| {
+            let shape = vec!["1"; rank].join(",");
+            parse_cases(&format!("{{\"inputs\": [{{\"shape\": [{shape}]}}]}}")).map(|cases| cases.len())
+        };
+        assert_eq!(of(limits::RANK), Ok(1));
+        assert!(of(limits::RANK + 1).unwrap_err().to_string().contains("at most 64 dims"));
     }
 }

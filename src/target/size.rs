@@ -106,14 +106,11 @@ pub fn parse_size(text: &str) -> Result<Size, UsageError> {
 /// Sums of products of numbers and names: `2*B + 1`.
 fn parse_expr(text: &str) -> Result<Expr, UsageError> {
     if text.chars().filter(|c| matches!(c, '+' | '-' | '*')).count() > limits::NESTING {
-        return Err(UsageError::new("too long an expression for a size"));
-    }
-    if text.starts_with('-') {
-        return number(text).map(Expr::Int);
+        return Err(UsageError::new(format!("more than {} operations in a size", limits::NESTING)));
     }
     let mut sum = Expr::Int(0);
-    let mut rest = text;
-    let mut sign = 1;
+    // `-A + B` is how a difference is shown
+    let (mut sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     loop {
         let end = rest.find(['+', '-']).unwrap_or(rest.len());
         let (term, tail) = rest.split_at(end);
@@ -188,7 +185,7 @@ pub fn show_sizes(sizes: &[Size]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
@@ -219,6 +216,8 @@ mod tests {
         assert_eq!(parse_size("4..4"), Ok(Size::Is(Expr::Int(4))));
         assert_eq!(parse_sizes("[max]"), Ok(vec![Size::Is(Expr::symbol("max"))]));
         assert_eq!(parse_size("2*B + 1").unwrap().to_string(), "2*B + 1");
+        assert_eq!(parse_size("B-A").unwrap().to_string(), "-A + B");
+        assert_eq!(parse_size("-A + B"), parse_size("B-A"));
     }
 
     #[test]
@@ -238,7 +237,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn operations_of_a_size_have_a_border() {
+        let of = |count: usize| parse_size(&format!("B{}", "+1".repeat(count))).map(|size| size.to_string());
+        assert_eq!(of(limits::NESTING).as_deref(), Ok("B + 64"));
+        assert!(of(limits::NESTING + 1).unwrap_err().to_string().contains("more than 64 operations"));
+    }
+
+    /// Any size as it can be asked for.
+    pub(crate) fn any_size() -> impl Strategy<Value = Size> {
+        let symbolic = (1i64..99, "[A-WYZa-wyz_][a-wyz0-9_]{1,6}", 0i64..99).prop_map(|(factor, name, offset)| {
+            Size::Is(Expr::Int(factor).mul(&Expr::symbol(&name)).add(&Expr::Int(offset)))
+        });
+        prop_oneof![
+            Just(Size::Any),
+            (0..i64::MAX).prop_map(|n| Size::Is(Expr::Int(n))),
+            symbolic,
+            (0i64..1_000, 1i64..1_000).prop_map(|(min, more)| Size::Within(Span { min, max: Some(min + more) })),
+            (0i64..1_000).prop_map(|min| Size::Within(Span { min, max: None })),
+        ]
+    }
+
     proptest! {
+        #[test]
+        fn shown_sizes_of_every_form_are_read_back(sizes in proptest::collection::vec(any_size(), 0..8)) {
+            prop_assert_eq!(parse_sizes(&show_sizes(&sizes)), Ok(sizes));
+        }
+
+        #[test]
+        fn no_text_of_their_letters_panics(text in "[0-9xB_.,*+() \\[\\]-]{0,40}") {
+            if let Ok(sizes) = parse_sizes(&text) {
+                prop_assert_eq!(parse_sizes(&show_sizes(&sizes)), Ok(sizes));
+            }
+        }
+
         #[test]
         fn shown_sizes_are_read_back(sizes in proptest::collection::vec(0i64..1_000_000, 0..8)) {
             let sizes = fixed(&sizes);

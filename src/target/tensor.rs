@@ -206,6 +206,7 @@ fn bracket(text: &str) -> Result<(&str, &str), UsageError> {
 mod tests {
     use super::*;
     use crate::model::Expr;
+    use crate::target::size::tests::any_size;
     use proptest::prelude::*;
 
     fn sizes(list: &[i64]) -> Vec<Size> {
@@ -276,6 +277,35 @@ mod tests {
         fn no_text_panics(text in "\\PC{0,40}") {
             let _ = parse_tensor(&text);
             let _ = parse_stride(&text);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shown_tensors_of_every_form_are_read_back(
+            dtype in proptest::sample::select(DType::names().collect::<Vec<_>>()),
+            dims in proptest::collection::vec((any_size(), any_size()), 0..6),
+            stride in 0usize..5,
+            device in proptest::option::of((proptest::sample::select(DEVICES), proptest::option::of(0u32..8))),
+        ) {
+            let (shape, values): (Vec<Size>, Vec<Size>) = dims.into_iter().unzip();
+            let formats = MEMORY_FORMATS.iter().map(|(_, format)| format.clone());
+            let mut strides: Vec<Option<StrideRequest>> = formats.map(Some).collect();
+            strides.extend([None, Some(StrideRequest::Values(values))]);
+            let request = TensorRequest {
+                dtype: DType::from_name(dtype),
+                shape: Some(shape),
+                stride: strides[stride % strides.len()].clone(),
+                device: device.map(|(word, index)| Device { kind: DeviceKind::from_name(word), index }),
+            };
+            prop_assert_eq!(parse_tensor(&request.to_string()), Ok(request));
+        }
+
+        #[test]
+        fn no_text_of_their_letters_panics(text in "(f32|i64|x)?[0-9xB_./@:,*+(){} \\[\\]cpu-]{0,30}") {
+            if let Ok(tensor) = parse_tensor(&text) {
+                prop_assert_eq!(parse_tensor(&tensor.to_string()), Ok(tensor));
+            }
         }
     }
 }

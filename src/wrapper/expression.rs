@@ -276,4 +276,45 @@ mod tests {
         assert_eq!(back("c10::div_floor_integer(x + (-3L), 2L)").as_deref(), Some("2*s5 + 3"));
         assert_eq!(back("x*x"), None);
     }
+
+    #[test]
+    fn nesting_has_a_border() {
+        let deep = |n: usize| parse(&format!("{}s0{}", "(".repeat(n), ")".repeat(n)));
+        // the whole is a level too
+        assert_eq!(deep(limits::NESTING - 1), Some(Expr::symbol("s0")));
+        assert_eq!(deep(limits::NESTING), None);
+    }
+
+    mod properties {
+        use super::*;
+        use crate::model::any_expr;
+        use proptest::prelude::*;
+
+        proptest! {
+            #[test]
+            fn shown_expressions_are_read_back(expr in any_expr()) {
+                prop_assert_eq!(parse(&expr.to_string()), Some(expr));
+            }
+
+            #[test]
+            fn no_text_panics(text in "\\PC{0,60}") {
+                let _ = parse(&text);
+            }
+
+            #[test]
+            fn no_text_of_their_words_panics(
+                words in proptest::collection::vec(proptest::sample::select(&[
+                    "s0", "u1", "0", "4L", "-9223372036854775808", "9223372036854775807L", "1.0", "+", "-", "*", "**", "//", "%",
+                    "/", "(", ")", ",", "{", "}", "std::max<int64_t>", "std::min", "std::pow", "static_cast<int64_t>",
+                    "c10::div_floor_integer", "Mod", "(int64_t)",
+                ][..]), 0..20),
+            ) {
+                let text = words.concat();
+                if let Some(expr) = parse(&text) {
+                    let _ = solve(&expr, "s0", &Expr::symbol("s5"));
+                    let _ = solve(&expr, "u1", &Expr::Int(i64::MIN));
+                }
+            }
+        }
+    }
 }

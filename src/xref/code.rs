@@ -70,6 +70,12 @@ impl<'a> Code<'a> {
         Ok(Self { processor, executable, loaded: segments(false).collect() })
     }
 
+    /// One piece of code and one of data.
+    #[cfg(test)]
+    pub(super) fn of(processor: Processor, executable: Part<'a>, data: Part<'a>) -> Self {
+        Self { processor, executable: vec![executable], loaded: vec![executable, data] }
+    }
+
     /// Up to `max` bytes from `address` on; none where nothing is loaded.
     pub(super) fn bytes(&self, address: u64, max: usize) -> &'a [u8] {
         let all = self.loaded.iter().find_map(|part| part.from(address)).unwrap_or_default();
@@ -112,5 +118,24 @@ impl<'a> Imports<'a> {
     /// Name of a called function, when it is imported.
     pub(super) fn name(&self, code: &Code<'_>, callee: Callee) -> Option<&'a str> {
         self.0.get(&code.slot(callee)?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::elf_tests::{Row, object};
+    use crate::source::Region;
+
+    #[test]
+    fn code_has_a_border() {
+        let of = |size: u64| {
+            let section = Row { kind: 1, flags: 6, offset: 4096, size, ..Row::default() };
+            let file = object(4096 + usize::try_from(size).unwrap(), &[], &[section]);
+            let image = Image::open(Region::whole(&file)).unwrap();
+            Code::new(&image).map(|code| code.executable.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(limits::CODE_BYTES), Ok(1));
+        assert!(of(limits::CODE_BYTES + 1).unwrap_err().contains("268435457 bytes of code, more than the 268435456"));
     }
 }

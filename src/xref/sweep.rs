@@ -63,7 +63,11 @@ struct Recent {
 }
 
 pub(super) fn sweep(code: &Code<'_>) -> Sweep {
-    let mut sweep = Sweep::default();
+    go_on(code, Sweep::default())
+}
+
+/// Adds what the code holds to what is known.
+pub(super) fn go_on(code: &Code<'_>, mut sweep: Sweep) -> Sweep {
     for part in &code.executable {
         let mut registers = Registers::default();
         let mut recent = Recent { run: Some(part.address), ..Recent::default() };

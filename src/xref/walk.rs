@@ -88,3 +88,33 @@ fn asked<'n>(
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::code::Part;
+    use super::super::decode::{Processor, Registers};
+    use super::*;
+
+    #[test]
+    fn the_way_to_a_value_has_a_border() {
+        let of = |steps: usize| {
+            // nop, and ret at the end
+            let bytes = [vec![0x90; steps - 1], vec![0xc3]].concat();
+            let part = Part { address: 0x1000, bytes: &bytes };
+            let code = Code::of(Processor::X86_64, part, Part { address: 0x10_0000, bytes: b"\0" });
+            let mention = Mention {
+                input: 0,
+                kind: CheckKind::Dtype,
+                text: 0,
+                at: 0x1000,
+                next: 0x1000,
+                run: 0x1000,
+                fallen_from: None,
+                registers: Registers::default(),
+            };
+            value_of(&code, &mention).unwrap_err()
+        };
+        assert_eq!(of(limits::CHECK_STEPS), "control leaves before a value");
+        assert_eq!(of(limits::CHECK_STEPS + 1), "no value follows its message");
+    }
+}

@@ -122,4 +122,18 @@ mod tests {
         }
         assert_eq!(without_prefix("Error: x"), "Error: x");
     }
+
+    #[test]
+    fn lines_have_a_border() {
+        let of = |len: usize| clean(&vec![b'x'; len]).len();
+        assert_eq!(of(limits::LOG_LINE_BYTES), limits::LOG_LINE_BYTES);
+        assert_eq!(of(limits::LOG_LINE_BYTES + 1), limits::LOG_LINE_BYTES);
+    }
+
+    #[test]
+    fn shown_texts_have_a_border() {
+        let of = |len: usize| shown(&"x".repeat(len));
+        assert_eq!(of(limits::SHOWN_TEXT_BYTES), "x".repeat(limits::SHOWN_TEXT_BYTES));
+        assert_eq!(of(limits::SHOWN_TEXT_BYTES + 1), format!("{}…", "x".repeat(limits::SHOWN_TEXT_BYTES)));
+    }
 }

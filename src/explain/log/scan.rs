@@ -97,6 +97,11 @@ impl Scanner {
         self.reading.bytes
     }
 
+    #[cfg(test)]
+    pub(super) fn assume_seen(&mut self, bytes: u64) {
+        self.reading.bytes = bytes;
+    }
+
     pub(super) fn count_only(&mut self, bytes: &[u8]) {
         self.reading.bytes = self.reading.bytes.saturating_add(bytes.len() as u64);
     }

@@ -62,10 +62,10 @@ pub(super) fn read<'a>(
         let row = if with_addend { size_of::<Rela64<Endianness>>() } else { size_of::<Rel64<Endianness>>() };
         let wrong = |what: String| Error::damaged(what).in_section(name);
         let count = usize::try_from(size).unwrap_or(usize::MAX) / row;
-        if count.saturating_add(all.len()) > limits::RELOCATIONS {
-            return Err(
-                Error::limit(format!("{count} relocations, more than {}", limits::RELOCATIONS)).in_section(name)
-            );
+        let total = count.saturating_add(all.len());
+        if total > limits::RELOCATIONS {
+            let what = format!("{total} relocations with those before, more than {}", limits::RELOCATIONS);
+            return Err(Error::limit(what).in_section(name));
         }
         let outside = || wrong(format!("{count} rows at {address:#x} do not lie in the file"));
         let mut push = |offset: u64, number: u32, symbol: u32, addend: Option<i64>| {
@@ -133,12 +133,15 @@ fn target<'a>(row: &DynamicSymbol<'a>) -> RelocationTarget<'a> {
 fn relr<'a>(file: &File<'a>, dynamic: &Dynamic<'a>, all: &mut Vec<Relocation<'a>>) -> Result<()> {
     let Some((address, size)) = dynamic.value(DT_RELR).zip(dynamic.value(DT_RELRSZ)) else { return Ok(()) };
     let count = usize::try_from(size).unwrap_or(usize::MAX) / 8;
-    if count > limits::RELOCATIONS {
-        return Err(Error::limit(format!("{count} words")).in_section("RELR"));
-    }
     let words: &[U64<Endianness>] = file.table(address, count).ok_or_else(|| {
         Error::damaged(format!("{count} words at {address:#x} do not lie in the file")).in_section("RELR")
     })?;
+    // one word of a bitmap stands for up to 63 relocations
+    let of_word = |word: u64| if word & 1 == 0 { 1 } else { u64::from(word.count_ones()) - 1 };
+    let stated = words.iter().fold(0u64, |sum, word| sum.saturating_add(of_word(word.get(file.endian))));
+    if stated > limits::RELOCATIONS as u64 {
+        return Err(Error::limit(format!("{stated} relocations, more than {}", limits::RELOCATIONS)).in_section("RELR"));
+    }
     let mut push = |at: u64| {
         let addend = file.u64_at(at).unwrap_or(0).cast_signed();
         all.push(Relocation { address: at, size: 8, kind: RelocationKind::Relative, target: None, addend });
@@ -190,4 +193,51 @@ fn pointer_in(file: &File<'_>, image: &Image<'_>, relocation: Option<&Relocation
         None => 0,
     };
     Some(base.wrapping_add(relocation.addend.cast_unsigned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Program, object};
+    use super::*;
+    use crate::source::Region;
+
+    /// Relocations of a library whose dynamic table has these rows, with `words` at 0x2000 in a file of `len` bytes.
+    fn of(rows: &[(u64, u64)], len: usize, words: &[u64]) -> std::result::Result<usize, String> {
+        let all = Program { kind: 1, file_size: len as u64, memory_size: len as u64, ..Program::default() };
+        let dynamic = Program { kind: 2, offset: 0x1000, address: 0x1000, file_size: 0x100, memory_size: 0x100, ..all };
+        let mut file = object(len, &[all, dynamic], &[]);
+        let mut put = |at: usize, words: Vec<u64>| {
+            for (word, place) in words.iter().zip(file[at..].chunks_exact_mut(8)) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+        };
+        put(0x1000, rows.iter().flat_map(|row| [row.0, row.1]).collect());
+        put(0x2000, words.to_vec());
+        let image = Image::open(Region::whole(&file)).map_err(|e| e.to_string())?;
+        image.relocations().map(<[_]>::len).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn rows_of_relocations_have_a_border() {
+        // rows of zeros are padding
+        let of = |count: usize| {
+            let size = 24 * count;
+            of(&[(tag::DT_RELA, 0x2000), (tag::DT_RELASZ, size as u64)], 0x2000 + size, &[])
+        };
+        assert_eq!(of(limits::RELOCATIONS), Ok(0));
+        assert!(of(limits::RELOCATIONS + 1).unwrap_err().contains("1048577 relocations"));
+    }
+
+    #[test]
+    fn packed_relocations_have_a_border() {
+        // an address, bitmaps of 63, and addresses for the rest
+        let of = |count: usize| {
+            let bitmaps = (count - 1) / 63;
+            let words = [vec![0; 1], vec![u64::MAX; bitmaps], vec![0; count - 1 - 63 * bitmaps]].concat();
+            let size = 8 * words.len();
+            of(&[(DT_RELR, 0x2000), (DT_RELRSZ, size as u64)], 0x2000 + size, &words)
+        };
+        assert_eq!(of(limits::RELOCATIONS), Ok(limits::RELOCATIONS));
+        assert!(of(limits::RELOCATIONS + 1).unwrap_err().contains("1048577 relocations, more than 1048576"));
+    }
 }

@@ -33,13 +33,13 @@ pub const TABLE: &[Row] = &[
     ("_ZNSsC1EPKcRKSaIcE", |m| {
         make(m, |m| {
             let from = m.arg(1);
-            Ok(m.text(from))
+            m.text(from)
         })
     }),
     ("_ZNSsC2EPKcRKSaIcE", |m| {
         make(m, |m| {
             let from = m.arg(1);
-            Ok(m.text(from))
+            m.text(from)
         })
     }),
     ("_ZNSsC1EPKcmRKSaIcE", |m| {
@@ -69,7 +69,7 @@ pub const TABLE: &[Row] = &[
     ("_ZNSs6assignEPKc", |m| {
         edit(m, |m, _| {
             let from = m.arg(1);
-            Ok(m.text(from))
+            m.text(from)
         })
     }),
     ("_ZNSs6appendERKSs", |m| {
@@ -81,7 +81,7 @@ pub const TABLE: &[Row] = &[
     ("_ZNSs6appendEPKc", |m| {
         edit(m, |m, t| {
             let from = m.arg(1);
-            Ok(joined(t, m.text(from)))
+            Ok(joined(t, m.text(from)?))
         })
     }),
     ("_ZNSs6appendEPKcm", |m| {
@@ -254,7 +254,7 @@ fn swap(m: &mut Machine<'_>) -> Answer {
 
 fn compare_literal(m: &mut Machine<'_>) -> Answer {
     let (at, other) = (m.arg(0), m.arg(1));
-    let (a, b) = (read_string(m, at)?, m.text(other));
+    let (a, b) = (read_string(m, at)?, m.text(other)?);
     Ok(Value::new(a.cmp(&b) as i64 as u64))
 }
 

@@ -41,7 +41,7 @@ fn dladdr(m: &mut Machine<'_>) -> Answer {
 
 fn open(m: &mut Machine<'_>) -> Answer {
     let name = m.arg(0);
-    if m.text(name) != b"self.so" {
+    if m.text(name)? != b"self.so" {
         return Ok(Value::new(u64::MAX));
     }
     m.host.file_position = 0;

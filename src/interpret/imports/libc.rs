@@ -2,7 +2,7 @@
 
 use super::{Row, first_argument, throw, zero};
 use crate::interpret::layout;
-use crate::interpret::machine::{Answer, Exit, Machine, Stop};
+use crate::interpret::machine::{Answer, Exit, Machine};
 use crate::interpret::value::Value;
 use crate::limits;
 
@@ -43,7 +43,7 @@ pub const TABLE: &[Row] = &[
     ("__isoc23_strtoull", strtol),
     ("atoi", |m| {
         let text = m.arg(0);
-        Ok(Value::new(parse_integer(&m.text(text)).0 as u64))
+        Ok(Value::new(parse_integer(&m.text(text)?).0 as u64))
     }),
     ("toupper", |m| Ok(Value::new(u64::from((m.arg(0) as u8).to_ascii_uppercase())))),
     ("tolower", |m| Ok(Value::new(u64::from((m.arg(0) as u8).to_ascii_lowercase())))),
@@ -187,9 +187,7 @@ pub fn memcpy(m: &mut Machine<'_>) -> Answer {
 
 fn memset(m: &mut Machine<'_>) -> Answer {
     let (to, byte, len) = (m.arg(0), m.arg(1) as u8, m.arg(2));
-    if len > limits::COPY_BYTES {
-        return Err(Exit::Stop(Stop::Unreasonable(format!("{len} bytes are set in one call"))));
-    }
+    m.reasonable(len)?;
     m.charge(len)?;
     m.bus.memory.fill(to, byte, len as usize);
     Ok(Value::new(to))
@@ -207,62 +205,67 @@ pub fn memcmp(m: &mut Machine<'_>) -> Answer {
 
 fn memchr_(m: &mut Machine<'_>) -> Answer {
     let (at, byte, len) = (m.arg(0), m.arg(1) as u8, m.arg(2));
+    // callers may promise more than there is, when they know that the byte is there
     let bytes = m.bytes(at, len.min(limits::COPY_BYTES))?;
-    Ok(Value::new(memchr::memchr(byte, &bytes).map_or(0, |n| at.wrapping_add(n as u64))))
+    let found = memchr::memchr(byte, &bytes);
+    if found.is_none() {
+        m.reasonable(len)?;
+    }
+    Ok(Value::new(found.map_or(0, |n| at.wrapping_add(n as u64))))
 }
 
 fn strlen(m: &mut Machine<'_>) -> Answer {
     let at = m.arg(0);
-    let len = m.text(at).len() as u64;
+    let len = m.text(at)?.len() as u64;
     m.charge(len)?;
     Ok(Value::new(len))
 }
 
 fn strnlen(m: &mut Machine<'_>) -> Answer {
     let (at, cap) = (m.arg(0), m.arg(1));
-    Ok(Value::new((m.text(at).len() as u64).min(cap)))
+    Ok(Value::new((m.text(at)?.len() as u64).min(cap)))
 }
 
 fn strcmp(m: &mut Machine<'_>) -> Answer {
     let (a, b) = (m.arg(0), m.arg(1));
-    let (a, b) = (m.text(a), m.text(b));
+    let (a, b) = (m.text(a)?, m.text(b)?);
     m.charge(a.len() as u64)?;
     Ok(ordering(a.cmp(&b)))
 }
 
 fn strncmp(m: &mut Machine<'_>) -> Answer {
-    let (a, b, len) = (m.arg(0), m.arg(1), m.arg(2).min(limits::COPY_BYTES) as usize);
-    let (mut a, mut b) = (m.bus.memory.cstr(a, len), m.bus.memory.cstr(b, len));
-    a.truncate(len);
-    b.truncate(len);
+    let (a, b, len) = (m.arg(0), m.arg(1), usize::try_from(m.arg(2)).unwrap_or(usize::MAX));
+    let cap = len.min(limits::COPY_BYTES as usize + 1);
+    let (a, b) = (m.bus.memory.cstr(a, cap), m.bus.memory.cstr(b, cap));
+    m.reasonable(a.len().min(b.len()) as u64)?;
     m.charge(a.len() as u64)?;
     Ok(ordering(a.cmp(&b)))
 }
 
 fn strchr(m: &mut Machine<'_>) -> Answer {
     let (at, byte) = (m.arg(0), m.arg(1) as u8);
-    let text = m.text(at);
+    let text = m.text(at)?;
     let found = if byte == 0 { Some(text.len()) } else { memchr::memchr(byte, &text) };
     Ok(Value::new(found.map_or(0, |n| at.wrapping_add(n as u64))))
 }
 
 fn strrchr(m: &mut Machine<'_>) -> Answer {
     let (at, byte) = (m.arg(0), m.arg(1) as u8);
-    let text = m.text(at);
+    let text = m.text(at)?;
     let found = if byte == 0 { Some(text.len()) } else { memchr::memrchr(byte, &text) };
     Ok(Value::new(found.map_or(0, |n| at.wrapping_add(n as u64))))
 }
 
 fn strstr(m: &mut Machine<'_>) -> Answer {
     let (at, what) = (m.arg(0), m.arg(1));
-    let (text, what) = (m.text(at), m.text(what));
+    let (text, what) = (m.text(at)?, m.text(what)?);
     m.charge(text.len() as u64)?;
     Ok(Value::new(memchr::memmem::find(&text, &what).map_or(0, |n| at.wrapping_add(n as u64))))
 }
 
 fn strcpy(m: &mut Machine<'_>) -> Answer {
     let (to, from) = (m.arg(0), m.arg(1));
-    let mut text = m.text(from);
+    let mut text = m.text(from)?;
     text.push(0);
     m.charge(text.len() as u64)?;
     m.bus.memory.write_bytes(to, &text);
@@ -271,7 +274,7 @@ fn strcpy(m: &mut Machine<'_>) -> Answer {
 
 pub fn strdup(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(0);
-    let mut text = m.text(from);
+    let mut text = m.text(from)?;
     text.push(0);
     m.charge(text.len() as u64)?;
     let to = m.allocate(text.len() as u64);
@@ -281,7 +284,7 @@ pub fn strdup(m: &mut Machine<'_>) -> Answer {
 
 fn strxfrm(m: &mut Machine<'_>) -> Answer {
     let (to, from, cap) = (m.arg(0), m.arg(1), m.arg(2));
-    let mut text = m.text(from);
+    let mut text = m.text(from)?;
     let len = text.len() as u64;
     m.charge(len)?;
     if len < cap {
@@ -311,7 +314,7 @@ fn parse_integer(text: &[u8]) -> (i64, usize) {
 
 fn strtol(m: &mut Machine<'_>) -> Answer {
     let (at, end) = (m.arg(0), m.arg(1));
-    let text = m.text(at);
+    let text = m.text(at)?;
     let (value, len) = parse_integer(&text);
     if end != 0 {
         m.set_word(end, at.wrapping_add(len as u64));
@@ -322,7 +325,7 @@ fn strtol(m: &mut Machine<'_>) -> Answer {
 /// Formatted text is only made for messages: the format itself is enough.
 fn print(m: &mut Machine<'_>, buffer: usize, format: usize) -> Answer {
     let (buffer, size, format) = (m.arg(buffer), m.arg(1), m.arg(format));
-    let mut text = m.text(format);
+    let mut text = m.text(format)?;
     text.truncate(size.saturating_sub(1).min(256) as usize);
     let len = text.len() as u64;
     text.push(0);
@@ -335,7 +338,7 @@ fn print(m: &mut Machine<'_>, buffer: usize, format: usize) -> Answer {
 /// One variable is set: input checks are to run.
 fn getenv(m: &mut Machine<'_>) -> Answer {
     let name = m.arg(0);
-    let name = m.text(name);
+    let name = m.text(name)?;
     let value = if name == b"AOTI_RUNTIME_CHECK_INPUTS" {
         m.host.asked_for_checks = true;
         m.literal("1")

@@ -159,8 +159,9 @@ pub const TABLE: &[Row] = &[
     ("_tlv_atexit", zero),
     ("bzero", |m| {
         let (to, len) = (m.arg(0), m.arg(1));
+        m.reasonable(len)?;
         m.charge(len)?;
-        m.bus.memory.fill(to, 0, usize::try_from(len.min(crate::limits::COPY_BYTES)).unwrap_or(0));
+        m.bus.memory.fill(to, 0, len as usize);
         Ok(Value::ZERO)
     }),
     ("_ZdlPvm", zero),
@@ -241,7 +242,7 @@ fn insert_bytes(m: &mut Machine<'_>) -> Answer {
 
 fn replace_with_literal(m: &mut Machine<'_>) -> Answer {
     let (position, removed, from) = (m.arg(1), m.arg(2), m.arg(3));
-    let more = m.text(from);
+    let more = m.text(from)?;
     string::edit(m, |_, text| Ok(string::spliced(&text, position, removed, &more)))
 }
 
@@ -288,7 +289,7 @@ fn compare_part(m: &mut Machine<'_>) -> Answer {
 fn concatenate(m: &mut Machine<'_>) -> Answer {
     let to = m.cpu.result_pointer();
     let (left, right) = (m.arg_after_result(0), m.arg_after_result(1));
-    let mut text = m.text(left);
+    let mut text = m.text(left)?;
     text.extend(string::read_string(m, right)?);
     string::new_string(m, to, &text);
     Ok(Value::new(to))

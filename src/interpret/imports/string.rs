@@ -211,7 +211,7 @@ fn move_assign(m: &mut Machine<'_>) -> Answer {
 
 pub fn assign_literal(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(1);
-    let text = m.text(from);
+    let text = m.text(from)?;
     edit(m, |_, _| Ok(text))
 }
 
@@ -236,7 +236,7 @@ pub fn append_bytes(m: &mut Machine<'_>) -> Answer {
 
 pub fn append_literal(m: &mut Machine<'_>) -> Answer {
     let from = m.arg(1);
-    let more = m.text(from);
+    let more = m.text(from)?;
     append(m, &more)
 }
 
@@ -253,7 +253,7 @@ pub fn push_back(m: &mut Machine<'_>) -> Answer {
 
 pub fn insert_literal(m: &mut Machine<'_>) -> Answer {
     let (position, from) = (m.arg(1), m.arg(2));
-    let more = m.text(from);
+    let more = m.text(from)?;
     edit(m, |_, text| Ok(spliced(&text, position, 0, &more)))
 }
 
@@ -332,7 +332,7 @@ pub fn construct_bytes(m: &mut Machine<'_>) -> Answer {
 
 fn construct_literal(m: &mut Machine<'_>) -> Answer {
     let (at, from) = (m.arg(0), m.arg(1));
-    let text = m.text(from);
+    let text = m.text(from)?;
     new_string(m, at, &text);
     Ok(Value::ZERO)
 }
@@ -376,7 +376,7 @@ pub fn order(a: &[u8], b: &[u8]) -> Value {
 
 pub fn compare_literal(m: &mut Machine<'_>) -> Answer {
     let (at, other) = (m.arg(0), m.arg(1));
-    let (a, b) = (read_string(m, at)?, m.text(other));
+    let (a, b) = (read_string(m, at)?, m.text(other)?);
     Ok(order(&a, &b))
 }
 
