@@ -147,3 +147,14 @@ fn json_shows_no_raw_control_characters() {
         assert!(text.contains("\\u009b31m\\u202eb"), "{args:?}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_nothing_in_a_folder_is_unreadable() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(PACKAGE, folder.path().join("m.pt2")).unwrap();
+    let path = folder.path().to_str().unwrap();
+    assert_eq!(code(&["verify", path]), Some(0));
+    std::os::unix::fs::symlink("nowhere", folder.path().join("gone.pt2")).unwrap();
+    assert_eq!(code(&["verify", path]), Some(3));
+}

@@ -3,7 +3,7 @@
 use super::CliError;
 use super::arguments::FileArgs;
 use super::load::read_text;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::model::{Artifact, Kind};
 use crate::{Settings, assemble, container, limits, source};
 use rayon::prelude::*;
@@ -20,10 +20,19 @@ pub struct Opened {
 /// Opens files, folders (walked) and `-`.
 pub fn open(paths: &[PathBuf], settings: &Settings) -> Result<Opened, CliError> {
     let mut remarks = Vec::new();
+    // what could not be looked into must not pass for being fine
+    let mut skipped: Vec<(PathBuf, String)> = Vec::new();
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
     for path in paths {
         if path.is_dir() && container::open(path).is_err() {
-            walk(path, &mut files, &mut remarks)?;
+            match container::walk(path) {
+                Ok(found) => {
+                    remarks.extend(remarks_of(path, &found));
+                    files.extend(found.candidates.into_iter().map(|path| (path, false)));
+                    skipped.extend(found.skipped);
+                }
+                Err(error) => skipped.push((path.clone(), error.message().to_owned())),
+            }
         } else {
             files.push((path.clone(), true));
         }
@@ -44,7 +53,11 @@ pub fn open(paths: &[PathBuf], settings: &Settings) -> Result<Opened, CliError> 
     if others > 0 {
         remarks.push(format!("{others} libraries that are no AOTInductor artefacts were left out"));
     }
-    Ok(Opened { artifacts: read.into_iter().flatten().collect(), remarks })
+    let skipped = skipped.into_iter().map(|(path, why)| {
+        let error = Error::new(ErrorKind::Io, why);
+        unreadable(&path.display().to_string(), &error)
+    });
+    Ok(Opened { artifacts: read.into_iter().flatten().chain(skipped).collect(), remarks })
 }
 
 /// What the command line names: arguments, and lines of `--files-from`.
@@ -84,16 +97,16 @@ pub fn read_all(paths: &[PathBuf], settings: &Settings) -> Vec<Artifact> {
     artifacts
 }
 
-fn walk(folder: &Path, files: &mut Vec<(PathBuf, bool)>, remarks: &mut Vec<String>) -> Result<(), CliError> {
-    let found = container::walk(folder).map_err(|e| CliError::Io(format!("{}: {e}", folder.display())))?;
+fn remarks_of(folder: &Path, found: &container::Walk) -> Vec<String> {
+    let mut remarks = Vec::new();
     if found.candidates.is_empty() {
         remarks.push(format!("{}: no artefact in it ({} other files)", folder.display(), found.other_files));
     } else if found.other_files > 0 {
         remarks.push(format!("{}: {} other files were left out", folder.display(), found.other_files));
     }
-    remarks.extend(found.skipped);
-    files.extend(found.candidates.into_iter().map(|path| (path, false)));
-    Ok(())
+    let links = found.links.iter().map(|link| format!("{}: a link to a folder, not followed", link.display()));
+    remarks.extend(links);
+    remarks
 }
 
 fn read(path: &Path, settings: &Settings) -> Artifact {

@@ -15,8 +15,10 @@ pub struct Walk {
     pub candidates: Vec<PathBuf>,
     /// files that begin like none of these
     pub other_files: usize,
-    /// folders that could not be listed, or lie too deep
-    pub skipped: Vec<String>,
+    /// what was passed over, with the reason: folders that could not be listed or lie too deep
+    pub skipped: Vec<(PathBuf, String)>,
+    /// links to folders, which are not followed
+    pub links: Vec<PathBuf>,
 }
 
 /// Walks a folder. An unpacked package is one candidate and is not entered. Links to folders are not followed.
@@ -35,7 +37,7 @@ pub fn walk(folder: &Path) -> Result<Walk> {
             Ok(rows) => rows,
             Err(e) if depth == 0 => return Err(Error::new(ErrorKind::Io, format!("cannot list: {e}"))),
             Err(e) => {
-                found.skipped.push(format!("{}: {e}", at.display()));
+                found.skipped.push((at, format!("cannot list: {e}")));
                 continue;
             }
         };
@@ -46,11 +48,16 @@ pub fn walk(folder: &Path) -> Result<Walk> {
                 if depth < limits::FOLDER_DEPTH {
                     open.push((path, depth.saturating_add(1)));
                 } else {
-                    found.skipped.push(format!("{}: more than {} folders deep", path.display(), limits::FOLDER_DEPTH));
+                    found.skipped.push((path, format!("more than {} folders deep", limits::FOLDER_DEPTH)));
                 }
+            } else if kind.is_symlink() && path.is_dir() {
+                // they may lead in circles
+                found.links.push(path);
+            } else if kind.is_symlink() && !path.exists() && is_named_so(&path) {
+                found.candidates.push(path);
             } else if kind.is_file() || path.is_file() {
                 if found.candidates.len().saturating_add(found.other_files) >= limits::MEMBERS {
-                    found.skipped.push(format!("{}: more than {} files", at.display(), limits::MEMBERS));
+                    found.skipped.push((at, format!("more than {} files", limits::MEMBERS)));
                     found.candidates.sort();
                     return Ok(found);
                 }
@@ -62,8 +69,12 @@ pub fn walk(folder: &Path) -> Result<Walk> {
     Ok(found)
 }
 
+fn is_named_so(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "pt2")
+}
+
 fn is_candidate(path: &Path) -> bool {
-    let is_named_so = path.extension().is_some_and(|e| e == "pt2");
+    let is_named_so = is_named_so(path);
     let Ok(bytes) = source::open_file(path) else { return is_named_so };
     let file = source::Region::whole(bytes.as_ref());
     is_named_so
