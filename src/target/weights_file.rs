@@ -93,6 +93,7 @@ fn read_header(file: Region<'_>) -> Result<BTreeMap<String, WeightsTensor>> {
     }
     let data = file.len().saturating_sub(8).saturating_sub(length);
     let mut tensors = BTreeMap::new();
+    let mut ranges = Vec::new();
     for (name, row) in rows.into_iter().filter(|(name, _)| name != "__metadata__") {
         let Row { dtype, shape, data_offsets: (start, end) } =
             Row::deserialize(row).map_err(|e| place(Error::damaged(format!("tensor `{name}`: {e}"))))?;
@@ -107,7 +108,31 @@ fn read_header(file: Region<'_>) -> Result<BTreeMap<String, WeightsTensor>> {
             .find(|(word, _)| *word == dtype)
             .and_then(|(_, name)| DType::from_name(name))
             .unwrap_or(DType::Other(dtype));
-        tensors.insert(name, WeightsTensor { dtype, shape, size_bytes: end.saturating_sub(start) });
+        let size_bytes = end.saturating_sub(start);
+        let elements = shape.iter().try_fold(1u64, |product, size| product.checked_mul(*size));
+        let stated = elements.zip(dtype.size_bytes()).and_then(|(elements, bytes)| elements.checked_mul(bytes));
+        if dtype.size_bytes().is_some() && stated != Some(size_bytes) {
+            let message = format!("tensor `{name}` has {size_bytes} bytes of data for {dtype} {shape:?}");
+            return Err(place(Error::damaged(message).help("write the file again")));
+        }
+        ranges.push((start, end, name.clone()));
+        tensors.insert(name, WeightsTensor { dtype, shape, size_bytes });
+    }
+    // the format wants all of the data covered, each byte once
+    ranges.sort();
+    let mut covered = 0;
+    for (start, end, name) in ranges {
+        if start != covered {
+            let message = format!("tensor `{name}` starts at {start} of the data, where {covered} is next");
+            return Err(place(Error::damaged(message).help("write the file again")));
+        }
+        covered = end;
+    }
+    if covered != data {
+        return Err(place(Error::damaged(format!(
+            "{} bytes of data belong to no tensor",
+            data.saturating_sub(covered)
+        ))));
     }
     Ok(tensors)
 }
@@ -136,6 +161,21 @@ mod tests {
             ("float32", [16, 10].as_slice(), 640)
         );
         assert_eq!(tensors.len(), 1);
+    }
+
+    #[test]
+    fn ranges_fit_and_cover_the_data() {
+        let read = |rows: &str, data| read_header(Region::whole(&file(rows, data))).is_ok();
+        let two = |b: &str| {
+            format!(
+                r#"{{"a":{{"dtype":"F32","shape":[4],"data_offsets":[0,16]}},"b":{{"dtype":"U8","shape":[4],"data_offsets":{b}}}}}"#
+            )
+        };
+        assert!(read(&two("[16,20]"), 20));
+        assert!(!read(&two("[12,16]"), 16), "they overlap");
+        assert!(!read(&two("[17,21]"), 21), "a hole");
+        assert!(!read(&two("[16,20]"), 24), "bytes of no tensor");
+        assert!(!read(&two("[16,18]"), 18), "fewer bytes than elements");
     }
 
     #[test]
