@@ -158,3 +158,22 @@ fn a_link_to_nothing_in_a_folder_is_unreadable() {
     std::os::unix::fs::symlink("nowhere", folder.path().join("gone.pt2")).unwrap();
     assert_eq!(code(&["verify", path]), Some(3));
 }
+
+/// What the driver maps comes last in a cubin, behind all sections.
+#[test]
+fn a_cut_cubin_is_damaged() {
+    let mut tried = 0;
+    for file in std::fs::read_dir("testdata/artifacts/kernels").unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_none_or(|ending| ending != "cubin") {
+            continue;
+        }
+        let whole = std::fs::read(&file).unwrap();
+        for length in [whole.len(), whole.len() - 1, whole.len() - 16] {
+            let bytes = whole[..length].to_vec();
+            let read = aoti_inspect::kernel::read(aoti_inspect::source::Region::whole(&bytes));
+            assert_eq!(read.is_ok(), length == whole.len(), "{} cut to {length} bytes", file.display());
+        }
+        tried += 1;
+    }
+    assert!(tried > 5, "{tried} cubins");
+}

@@ -95,6 +95,32 @@ pub struct Elf<'a> {
     pub sections: Vec<Section>,
 }
 
+/// What the driver maps has to be there: a cut image often has all of its sections, and lacks what comes last.
+fn check_segments(region: Region<'_>, head: Fields<'_>) -> Result<()> {
+    let cut = || Error::damaged("program header is cut off").in_section("program headers");
+    let table = head.u64(0x20).ok_or_else(cut)?;
+    let (size, count) = (head.u16(0x36).ok_or_else(cut)?, head.u16(0x38).ok_or_else(cut)?);
+    if count == 0 || size != 56 {
+        return Ok(());
+    }
+    let rows = region.get(table, u64::from(size) * u64::from(count)).ok_or_else(|| {
+        Error::damaged(format!("{count} program headers end beyond the file's {} bytes", region.len()))
+            .in_section("program headers")
+            .at_offset(table)
+            .help("the file is cut off: copy it again")
+    })?;
+    for row in rows.chunks_exact(usize::from(size)).map(Fields) {
+        let (offset, bytes) = (row.u64(8).ok_or_else(cut)?, row.u64(0x20).ok_or_else(cut)?);
+        if offset.checked_add(bytes).is_none_or(|end| end > region.len()) {
+            let message = format!("{bytes} bytes at {offset} end beyond the file's {} bytes", region.len());
+            return Err(Error::damaged(message)
+                .in_section("program headers")
+                .help("the file is cut off: copy it again"));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Elf<'a> {
     /// Reads header and section table.
     pub fn read(region: Region<'a>) -> Result<Self> {
@@ -113,6 +139,7 @@ impl<'a> Elf<'a> {
         let entry_size = u64::from(head.u16(0x3a).ok_or_else(cut)?);
         let count = usize::from(head.u16(0x3c).ok_or_else(cut)?);
         let names_index = usize::from(head.u16(0x3e).ok_or_else(cut)?);
+        check_segments(region, head)?;
         let mut elf = Self { region, header, sections: Vec::new() };
         if count == 0 {
             return Ok(elf);
