@@ -41,6 +41,17 @@ pub struct Bus<'a> {
 }
 
 impl Bus<'_> {
+    /// An empty memory, and `remaining` instructions.
+    pub fn new(remaining: u64) -> Self {
+        Self {
+            memory: Memory::new(),
+            expressions: Expressions::new(),
+            frames: Vec::new(),
+            remaining,
+            skips_kernels: false,
+            hooks: AddressMap::default(),
+        }
+    }
     /// Reads `len` bytes (at most 8) with their shadow.
     #[inline]
     pub fn load(&mut self, address: u64, len: usize) -> Value {

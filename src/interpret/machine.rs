@@ -1,13 +1,15 @@
 //! The closed machine: processor, memory, imports, and what was learned so far. The core loop is [`Machine::go`].
 
+mod kernel_calls;
+
 use super::cpu::{Bus, Event, Processor, Registers, aarch64, x86_64};
 use super::explore::Explorer;
 use super::imports::Imports;
 use super::layout;
-use super::memory::{AddressMap, Memory};
+use super::memory::AddressMap;
 use super::tensors::Tensors;
 use super::trace::Recorder;
-use super::value::{Expressions, Value};
+use super::value::Value;
 use crate::image::{Architecture, Format};
 use crate::limits;
 use std::cell::OnceCell;
@@ -179,11 +181,6 @@ pub fn processor_for(architecture: Architecture, format: Format) -> Option<Box<d
     }
 }
 
-/// Instructions looked at to decide whether a function is a kernel.
-const SURVEY_INSTRUCTIONS: usize = 4_000;
-
-/// Instructions of a kernel that are looked at for the arguments that it takes: they are read early.
-const ARGUMENT_INSTRUCTIONS: usize = 1_000;
 /// Where our calls begin on the stack.
 const STACK_START: u64 = layout::STACK.end - 0x4000;
 
@@ -192,14 +189,7 @@ impl<'a> Machine<'a> {
     pub fn new(cpu: Box<dyn Processor>, file: crate::source::Region<'a>) -> Self {
         Self {
             cpu,
-            bus: Bus {
-                memory: Memory::new(),
-                expressions: Expressions::new(),
-                frames: Vec::new(),
-                remaining: 0,
-                skips_kernels: false,
-                hooks: AddressMap::default(),
-            },
+            bus: Bus::new(0),
             loaded: Loaded::default(),
             file,
             imports: Imports::default(),
@@ -419,55 +409,6 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A function that nobody but a kernel's caller needs: named `cpp_…`, or handed tensor data and computing.
-    fn is_kernel_call(&mut self, target: u64) -> bool {
-        if self.is_named_kernel(target) {
-            return true;
-        }
-        let has_data = (0..self.cpu.register_arguments())
-            .any(|n| layout::TENSOR_DATA.contains(&self.cpu.argument(&mut self.bus, n, 8).bits));
-        has_data && self.computes(target)
-    }
-
-    fn is_named_kernel(&mut self, target: u64) -> bool {
-        let named = |m: &Self, at: u64| m.loaded.kernels.contains_key(&at);
-        if named(self, target) {
-            return true;
-        }
-        match self.cpu.stub_target(&mut self.bus, target) {
-            Some(to) => named(self, to) || self.imports.name_at(to).is_some_and(|name| name.starts_with("cpp_")),
-            None => false,
-        }
-    }
-
-    /// The function contains floating-point arithmetic or starts threads, and calls neither C++ nor shims.
-    fn computes(&mut self, function: u64) -> bool {
-        if let Some(known) = self.kernels.get(&function) {
-            return *known;
-        }
-        let mut target = function;
-        if let Some(to) = self.cpu.stub_target(&mut self.bus, function) {
-            if !self.is_in_image(to) {
-                self.kernels.insert(function, false);
-                return false;
-            }
-            target = to;
-        }
-        let survey = self.cpu.survey(&mut self.bus, target, SURVEY_INSTRUCTIONS);
-        let mut is_threaded = false;
-        let mut is_host = false;
-        for call in survey.calls {
-            let to = self.cpu.stub_target(&mut self.bus, call).unwrap_or(call);
-            // kernels check indices with the one shim that takes no tensor
-            let Some(name) = self.imports.name_at(to).filter(|name| *name != "aoti_torch_check") else { continue };
-            is_threaded |= ["GOMP", "omp_", "__kmpc"].iter().any(|p| name.starts_with(p));
-            is_host |= ["aoti_", "cu", "_Z", "__cxa"].iter().any(|p| name.starts_with(p));
-        }
-        let is_kernel = !is_host && (survey.has_float_arithmetic || is_threaded);
-        self.kernels.insert(function, is_kernel);
-        is_kernel
-    }
-
     /// A floating-point instruction means that a kernel was entered after all: its frame is left. Any other
     /// instruction ends the run, because stepping over integer code would make facts wrong.
     fn unsupported(&mut self, at: u64, name: String, is_float: bool) -> Result<(), Exit> {
@@ -499,34 +440,6 @@ impl<'a> Machine<'a> {
         if self.host.has_cxx_tensors {
             super::imports::make_tensor_impl(self, id);
         }
-    }
-
-    /// Notes a kernel of the library that is stepped over. Called at its entry.
-    fn record_kernel_call(&mut self, target: u64) {
-        let target = match self.cpu.stub_target(&mut self.bus, target) {
-            Some(to) if self.is_in_image(to) => to,
-            _ => target,
-        };
-        let name = match self.loaded.kernels.get(&target) {
-            Some(name) => (*name).to_owned(),
-            // a neighbour's name would only mislead
-            None => match self.loaded.functions().get(&target) {
-                Some(name) => (*name).to_owned(),
-                None => format!("{:#x}", self.file_address(target)),
-            },
-        };
-        let arguments = (0..self.cpu.register_arguments()).map(|n| self.argument(n)).collect();
-        // what lies in the other registers was left there by earlier code
-        let taken = match self.argument_counts.get(&target) {
-            Some(known) => *known,
-            None => {
-                let count = self.cpu.arguments_read(&mut self.bus, target, ARGUMENT_INSTRUCTIONS);
-                self.argument_counts.insert(target, count);
-                count
-            }
-        };
-        let address = self.file_address(target);
-        self.recorder.add(super::trace::Record::Kernel { name, address, arguments, taken });
     }
 
     /// Registers, for snapshots.

@@ -16,9 +16,12 @@ pub(super) fn parse_as<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T> {
         return Err(Error::limit(format!("{} bytes of JSON, more than {}", text.len(), limits::JSON_BYTES)));
     }
     // what a value takes in memory has little to do with its text: an object of two characters takes hundreds of bytes
-    let values = memchr::memchr3_iter(b'{', b'[', b',', text).count();
-    if values > limits::JSON_VALUES {
-        return Err(Error::limit(format!("{values} values of JSON, more than {}", limits::JSON_VALUES)));
+    let objects = memchr::memchr_iter(b'{', text).count();
+    let values = memchr::memchr2_iter(b'[', b',', text).count().saturating_add(objects);
+    for (count, what, cap) in [(objects, "objects", limits::JSON_OBJECTS), (values, "values", limits::JSON_VALUES)] {
+        if count > cap {
+            return Err(Error::limit(format!("{count} {what} of JSON, more than {cap}")));
+        }
     }
     serde_json::from_slice(text).map_err(|e| {
         // a byte order mark, NaN and bytes that are not UTF-8 end here too
@@ -63,6 +66,13 @@ mod tests {
         assert!(parse(deep(limits::JSON_DEPTH).as_bytes()).is_ok());
         assert!(parse(deep(limits::JSON_DEPTH + 1).as_bytes()).is_err());
         assert!(parse("[".repeat(5_000_000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn objects_have_their_border() {
+        let list = |n: usize| format!("[{}{{}}]", "{},".repeat(n - 1));
+        assert!(parse(list(limits::JSON_OBJECTS).as_bytes()).is_ok());
+        assert!(parse(list(limits::JSON_OBJECTS + 1).as_bytes()).unwrap_err().to_string().contains("objects of JSON"));
     }
 
     #[test]

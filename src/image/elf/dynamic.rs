@@ -123,7 +123,7 @@ impl<'a> Dynamic<'a> {
         let rows: &[Sym64<Endianness>] = file
             .table(address, count)
             .ok_or_else(|| wrong(format!("{count} rows at {address:#x} do not lie in the file")))?;
-        let versions = self.versions(file, problems);
+        let versions = self.versions(file);
         let indexes: &[U16<Endianness>] =
             self.value(tag::DT_VERSYM).and_then(|address| file.table(address, count)).unwrap_or_default();
         let mut unnamed = 0usize;
@@ -156,9 +156,10 @@ impl<'a> Dynamic<'a> {
     }
 
     /// Versions by index: those wanted from others (`DT_VERNEED`) and those defined here (`DT_VERDEF`).
-    fn versions(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Versions<'a> {
+    fn versions(&self, file: &File<'a>) -> Versions<'a> {
         let mut versions = Versions::new();
-        self.wanted(file, problems, |library, version, index, _| {
+        // what is wrong with the table is told by `needed`
+        self.wanted(file, &mut Vec::new(), |library, version, index, _| {
             versions.insert(index, (Some(library), version));
         });
         self.defined(file, |name, index| {

@@ -2,8 +2,8 @@
 
 use super::Aarch64;
 use crate::interpret::cpu::{Bus, Event, Processor};
-use crate::interpret::memory::{AddressMap, Mapping, Memory};
-use crate::interpret::value::{Expressions, Origin, Property, Relation, Value};
+use crate::interpret::memory::Mapping;
+use crate::interpret::value::{Origin, Property, Relation, Value};
 use crate::source::Region;
 
 const CODE: u64 = 0x1000_0000;
@@ -17,14 +17,7 @@ fn run<T>(
     then: impl FnOnce(&mut Aarch64, &mut Bus<'_>, Event) -> T,
 ) -> T {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-    let mut bus = Bus {
-        memory: Memory::new(),
-        expressions: Expressions::new(),
-        frames: Vec::new(),
-        remaining: 1_000,
-        skips_kernels: false,
-        hooks: AddressMap::default(),
-    };
+    let mut bus = Bus::new(1_000);
     let memory_size = bytes.len() as u64;
     bus.memory.map(Mapping { address: CODE, memory_size, bytes: Region::whole(&bytes), is_executable: true });
     let mut cpu = Aarch64::new();
@@ -184,14 +177,7 @@ fn no_word_panics() {
         state ^= state << 17;
         state
     };
-    let mut bus = Bus {
-        memory: Memory::new(),
-        expressions: Expressions::new(),
-        frames: Vec::new(),
-        remaining: u64::MAX,
-        skips_kernels: false,
-        hooks: AddressMap::default(),
-    };
+    let mut bus = Bus::new(u64::MAX);
     let mut cpu = Aarch64::new();
     let mut modelled = 0;
     for round in 0..300_000u32 {

@@ -57,20 +57,12 @@ pub fn arguments_read(bus: &mut Bus<'_>, function: u64, registers: &[usize], lim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interpret::memory::{AddressMap, Mapping, Memory};
-    use crate::interpret::value::Expressions;
+    use crate::interpret::memory::Mapping;
     use crate::source::Region;
 
     fn count(code: &[u8]) -> usize {
         const CODE: u64 = 0x1000_0000;
-        let mut bus = Bus {
-            memory: Memory::new(),
-            expressions: Expressions::new(),
-            frames: Vec::new(),
-            remaining: 0,
-            skips_kernels: false,
-            hooks: AddressMap::default(),
-        };
+        let mut bus = Bus::new(0);
         let bytes = code.to_vec();
         let memory_size = code.len() as u64;
         bus.memory.map(Mapping { address: CODE, memory_size, bytes: Region::whole(&bytes), is_executable: true });
