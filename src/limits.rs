@@ -39,8 +39,8 @@ pub const JSON_VALUES: usize = 1 << 22;
 pub const JSON_DEPTH: usize = 127;
 /// Nesting of expressions, guards and other texts that we parse ourselves: their parsers recurse.
 pub const NESTING: usize = 64;
-/// Nodes of one call spec or expression: some for each of [`TENSORS`].
-pub const NODES: usize = 1 << 18;
+/// Nodes of one call spec or expression: two for each of [`TENSORS`], and fewer than [`JSON_OBJECTS`].
+pub const NODES: usize = 1 << 17;
 /// Wrapper source read in one piece; 1,200 inputs give 2.5 MB.
 pub const SOURCE_BYTES: u64 = 64 << 20;
 /// Sections of one object file: linked ones have some dozen, objects one for each function. Also rows of the dynamic
