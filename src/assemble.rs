@@ -36,7 +36,7 @@ pub enum CodeReading {
 }
 
 /// What is worth which effort.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// when machine code is read
     pub code: CodeReading,
@@ -46,6 +46,20 @@ pub struct Settings {
     pub traces: bool,
     /// hash the whole file: `--digest`
     pub hashes_file: bool,
+    /// instructions interpreted at most, for all models together
+    pub instructions: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            code: CodeReading::WhenNeeded,
+            scans_instructions: false,
+            traces: false,
+            hashes_file: false,
+            instructions: limits::ARTIFACT_INSTRUCTIONS,
+        }
+    }
 }
 
 /// Everything that an opened file says. `path` is shown as it is given.
@@ -71,8 +85,9 @@ pub fn assemble(path: &str, container: &Container, settings: &Settings) -> Artif
         return artifact;
     }
     let mut broken = Vec::new();
+    let mut instructions = settings.instructions;
     for (index, folder) in container.models().iter().enumerate() {
-        let drawn = model::draw(container, folder, settings);
+        let drawn = model::draw(container, folder, settings, &mut instructions);
         let path = |fact: &str| match fact {
             "" => format!("models[{index}]"),
             fact => format!("models[{index}].{fact}"),

@@ -20,7 +20,7 @@ mod verify;
 use crate::report::Exit;
 use crate::target::{UsageError, near_matches};
 use arguments::{Cli, Command};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{CommandFactory, FromArgMatches, Subcommand};
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -76,16 +76,16 @@ fn complain(message: &str) -> Exit {
 fn parse(args: &[OsString]) -> Result<Cli, Exit> {
     let program = args.first().cloned().unwrap_or_else(|| "aoti-inspect".into());
     let given = args.get(1..).unwrap_or_default();
-    let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let first = first_word(given);
-    let is_command = first.is_some_and(|word| names.contains(&word) || word == "help");
+    let is_command = first.is_some_and(|word| Command::has_subcommand(word) || word == "help");
     let is_bare = given.is_empty() || first.is_none() && given.iter().any(is_help);
     let mut full = vec![program];
     if !is_command && !is_bare {
         if let Some(word) = first
             && word != "-"
             && !std::path::Path::new(word).exists()
+            && let command = Cli::command()
+            && let names = command.get_subcommands().map(clap::Command::get_name).collect::<Vec<_>>()
             && let [near, ..] = near_matches(word, &names).as_slice()
         {
             return Err(complain(&format!("`{word}` is no file and no command: did you mean `{near}`?")));
@@ -93,8 +93,15 @@ fn parse(args: &[OsString]) -> Result<Cli, Exit> {
         full.push("show".into());
     }
     full.extend(given.iter().cloned());
-    let parsed = command.try_get_matches_from(&full).and_then(|matches| Cli::from_arg_matches(&matches));
-    parsed.map_err(|error| {
+    let parse_with = |command: clap::Command| {
+        command.try_get_matches_from(&full).and_then(|matches| Cli::from_arg_matches(&matches))
+    };
+    // making the arguments of all commands takes longer than reading a small file: they are made for messages and help
+    let is_show = !is_bare && (!is_command || first == Some("show"));
+    if let Some(cli) = is_show.then(|| parse_with(Cli::only_show()).ok()).flatten() {
+        return Ok(cli);
+    }
+    parse_with(Cli::command()).map_err(|error| {
         use clap::error::ErrorKind::{MissingRequiredArgument, UnknownArgument};
         // show takes sizes only for a trace
         let also = if error.kind() == MissingRequiredArgument { " (or to show --trace)" } else { "" };

@@ -28,8 +28,6 @@ pub use symbol::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Problem;
 use crate::source::Region;
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
 
@@ -116,7 +114,8 @@ pub struct Image<'a> {
     reader: Reader<'a>,
     problems: Mutex<Vec<Problem>>,
     exports: OnceLock<Result<Vec<Symbol<'a>>>>,
-    export_index: OnceLock<HashMap<Cow<'a, str>, usize>>,
+    /// numbers of the exports in the order of their names
+    export_index: OnceLock<Vec<usize>>,
     imports: OnceLock<Result<Vec<Import<'a>>>>,
     symbols: OnceLock<Result<Vec<Symbol<'a>>>>,
     relocations: OnceLock<Result<Vec<Relocation<'a>>>>,
@@ -225,11 +224,15 @@ impl<'a> Image<'a> {
     /// The exported symbol of that name; `None` also when the table cannot be read.
     pub fn export(&self, name: &str) -> Option<&Symbol<'a>> {
         let exports = self.exports().ok()?;
+        let name_at = |i: usize| exports.get(i).map_or("", |symbol| symbol.name.as_ref());
         // of symbols with one name the first counts, as for the loader
-        let index = self
-            .export_index
-            .get_or_init(|| exports.iter().enumerate().rev().map(|(i, s)| (s.name.clone(), i)).collect());
-        exports.get(*index.get(name)?)
+        let index = self.export_index.get_or_init(|| {
+            let mut index: Vec<usize> = (0..exports.len()).collect();
+            index.sort_by_key(|i| name_at(*i));
+            index
+        });
+        let first = index.partition_point(|i| name_at(*i) < name);
+        exports.get(*index.get(first)?).filter(|symbol| symbol.name == name)
     }
     /// Symbols that the library wants from others.
     ///
@@ -407,6 +410,20 @@ mod tests {
         assert_eq!(problems.len(), limits::PROBLEMS);
         tell(&mut problems, || unreachable!("not even made"));
         assert_eq!(problems.len(), limits::PROBLEMS);
+    }
+
+    #[test]
+    fn exports_are_found_by_name() {
+        let file = std::fs::read("testdata/artifacts/2.15.0-cpu-custom_op.so").unwrap();
+        let image = Image::open(Region::whole(&file)).unwrap();
+        let exports = image.exports().unwrap();
+        for symbol in exports {
+            let first = exports.iter().find(|other| other.name == symbol.name);
+            assert_eq!(image.export(&symbol.name).map(|s| s.address), first.map(|s| s.address), "{}", symbol.name);
+        }
+        for name in ["", "AOTInductorModelContainer", "AOTInductorModelContainerRunn", "~"] {
+            assert!(image.export(name).is_none(), "{name}");
+        }
     }
 
     #[test]

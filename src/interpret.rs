@@ -27,6 +27,7 @@ pub use observe::WeightsRelation;
 
 use crate::error::Result;
 use crate::image::Image;
+use crate::limits;
 use crate::model::Interface;
 
 /// How a library is visited.
@@ -36,11 +37,13 @@ pub struct Options {
     pub answers_device_parser: bool,
     /// keep what the run does, step by step
     pub traces: bool,
+    /// instructions at most, below the budget for a library of its size
+    pub instructions: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { answers_device_parser: true, traces: false }
+        Self { answers_device_parser: true, traces: false, instructions: limits::INSTRUCTIONS }
     }
 }
 
@@ -67,7 +70,7 @@ pub struct Recovery {
 /// [`crate::error::ErrorKind::Unsupported`] when there is no processor for its machine; those of the image's tables
 /// that a loader needs. What goes wrong later is in [`Recovery::stopped`].
 pub fn recover(image: &Image<'_>, options: Options) -> Result<Recovery> {
-    let mut visit = session::create(image, options.answers_device_parser)?;
+    let mut visit = session::create(image, &options)?;
     visit.ask_all();
     visit.run();
     let stopped = visit.failures.first().map(|(phase, reason)| format!("{phase}: {reason}"));

@@ -79,12 +79,15 @@ pub const CHECK_TEXT_BYTES: u64 = 16 << 20;
 pub const THREAD_LOCAL_BYTES: u64 = 1 << 16;
 /// Instructions interpreted for one library at most, whatever its size (see `interpret`).
 pub const INSTRUCTIONS: u64 = 200_000_000;
+/// Instructions interpreted for all libraries of one artefact together: seconds, however many it holds.
+pub const ARTIFACT_INSTRUCTIONS: u64 = 400_000_000;
 /// Instructions that every library may use, however small: 20 times what a static C++ library without
 /// optimisation needs.
 pub const INSTRUCTIONS_BASE: u64 = 3_000_000;
 /// Further instructions for each byte of its executable segments: wide models have long constructors. A library with
-/// 1,000 constants, compiled with torch's own options (-O1), executes 1.6 million for 1.2 MB of code.
-pub const INSTRUCTIONS_PER_BYTE: u64 = 8;
+/// 1,000 constants, compiled with torch's own options (-O1), executes 1.6 million for 1.2 MB of code; one with 10,000,
+/// without optimisation and with a static C++ library, 130 million for 6.6 MB.
+pub const INSTRUCTIONS_PER_BYTE: u64 = 24;
 /// Pages of 4 KiB that an interpreted library may touch; 10,000 constants need some 2,000.
 pub const INTERPRETED_PAGES: usize = 16_384;
 /// Depth of calls in an interpreted library: endless recursion should end before it fills the memory.

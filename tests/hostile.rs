@@ -427,3 +427,22 @@ fn truncation_ends_with_a_message() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("became shorter while it was read"), "{said}");
 }
+
+#[test]
+fn instructions_of_all_models_have_a_border() {
+    assert_eq!(Settings::default().instructions, limits::ARTIFACT_INSTRUCTIONS);
+    let of = |instructions: u64| {
+        let settings = Settings { code: CodeReading::Always, traces: true, instructions, ..Settings::default() };
+        let models = aoti_inspect::inspect(&artifact("2.15.0-cpu-two_models.pt2"), &settings).unwrap().models;
+        let spent = |model: &aoti_inspect::model::Model| {
+            let trace = model.trace.as_ref().unwrap().as_ref().unwrap();
+            (trace.instructions, trace.stopped.as_ref().is_some_and(|why| why.contains("budget")))
+        };
+        <[(u64, bool); 2]>::try_from(models.iter().map(spent).collect::<Vec<_>>()).unwrap()
+    };
+    let [(first, false), (second, false)] = of(limits::ARTIFACT_INSTRUCTIONS) else { panic!("not read as a whole") };
+    // one more, because a machine without any left has come to its end
+    assert_eq!(of(first + second + 1), [(first, false), (second, false)]);
+    assert_eq!(of(first + second - 1), [(first, false), (second - 1, true)]);
+    assert_eq!(of(first - 1), [(first - 1, true), (0, true)]);
+}

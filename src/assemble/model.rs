@@ -27,8 +27,8 @@ pub struct Drawn {
     pub broken_library: Option<String>,
 }
 
-/// Puts one model folder together.
-pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) -> Drawn {
+/// Puts one model folder together. Interpreting its code takes from `instructions`.
+pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings, instructions: &mut u64) -> Drawn {
     let mut problems = Vec::new();
     let mut broken_library = None;
     let image = open(container, folder).unwrap_or_else(|error| {
@@ -40,7 +40,8 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings) ->
     let name = member.as_deref().unwrap_or_default();
     let mut library = image.as_ref().map(|image| library::read(image, name)).unwrap_or_default();
     let source = witnesses::source(container, folder, &mut problems);
-    let (mut interface, mut conflicts, missing) = testimony(container, image.as_ref(), settings, source.as_ref());
+    let (mut interface, mut conflicts, missing) =
+        testimony(container, image.as_ref(), settings, source.as_ref(), instructions);
     forget_tensors_of_cxx(&mut interface, &library, settings.traces);
 
     let claims = claims::metadata(container, folder, &mut problems);
@@ -144,10 +145,11 @@ fn testimony(
     image: Option<&Image<'_>>,
     settings: &Settings,
     source: Option<&Source>,
+    instructions: &mut u64,
 ) -> (Interface, Vec<Conflict>, Option<String>) {
     let mut claim = source.map(|source| source.interface.clone());
     let is_beside = container.kind() == Kind::Library;
-    let code = witnesses::code(image, settings, claim.as_ref().filter(|_| !is_beside));
+    let code = witnesses::code(image, settings, claim.as_ref().filter(|_| !is_beside), instructions);
     // both fill in what rules give, so that like is compared with like
     claim.as_mut().map(symbols::settle);
     let code = code.map(|mut code| {

@@ -55,8 +55,13 @@ pub fn source(container: &Container, folder: &ModelFolder, problems: &mut Vec<Pr
     }
 }
 
-/// What the machine code says, when the settings ask for it; else why not, in one clause.
-pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Interface>) -> Result<Interface, String> {
+/// What the machine code says, when the settings ask for it; else why not, in one clause. Takes from `instructions`.
+pub fn code(
+    image: Option<&Image<'_>>,
+    settings: &Settings,
+    source: Option<&Interface>,
+    instructions: &mut u64,
+) -> Result<Interface, String> {
     let Some(image) = image else { return Err("there is no library whose code could be read".to_owned()) };
     match settings.code {
         CodeReading::Never => return Err("machine code was not read (--no-interpret)".to_owned()),
@@ -65,8 +70,11 @@ pub fn code(image: Option<&Image<'_>>, settings: &Settings, source: Option<&Inte
         }
         CodeReading::WhenNeeded | CodeReading::Always => {}
     }
-    let options = interpret::Options { traces: settings.traces, ..interpret::Options::default() };
-    match interpret::recover(image, options) {
+    let options =
+        interpret::Options { traces: settings.traces, instructions: *instructions, ..interpret::Options::default() };
+    let recovered = interpret::recover(image, options);
+    *instructions = instructions.saturating_sub(recovered.as_ref().map_or(0, |recovery| recovery.instructions));
+    match recovered {
         Ok(recovery) if recovery.interface.input_count.is_some() => Ok(recovery.interface),
         // no model could be created: the checks can still be read, and the reason for all else is kept
         Ok(recovery) => {

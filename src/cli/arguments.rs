@@ -55,6 +55,14 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// The parser with `show` as its only command.
+    pub fn only_show() -> clap::Command {
+        OutputArgs::augment_args(clap::Command::new("aoti-inspect"))
+            .subcommand(ShowArgs::augment_args(clap::Command::new("show")))
+    }
+}
+
 /// How results are written.
 #[derive(Debug, Args)]
 pub struct OutputArgs {

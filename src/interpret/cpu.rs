@@ -92,8 +92,8 @@ pub struct Frame {
     pub return_to: u64,
     /// stack pointer after the return
     pub stack_pointer: u64,
-    /// registers that the callee has to preserve, in an order of the processor's own
-    pub preserved: [Value; PRESERVED],
+    /// registers that the callee has to preserve, in an order of the processor's own; kept where kernels are skipped
+    pub preserved: Option<Box<[Value; PRESERVED]>>,
 }
 
 /// A relation that decides a jump.

@@ -396,7 +396,7 @@ impl Machine<'_> {
         self.bus.expressions.assign(symbol, value);
         self.cpu.refresh(&mut self.bus.expressions);
         for frame in &mut self.bus.frames {
-            for saved in &mut frame.preserved {
+            for saved in frame.preserved.iter_mut().flat_map(|p| p.iter_mut()) {
                 if let Some(shadow) = saved.shadow {
                     saved.bits = self.bus.expressions.eval(shadow) as u64;
                 }

@@ -5,7 +5,7 @@
 
 use super::cpu::Flow;
 use super::machine::Machine;
-use std::collections::HashSet;
+use super::memory::AddressSet;
 
 /// Instructions looked at for one check. Unoptimised code makes a message in some 150.
 const INSTRUCTIONS: usize = 300;
@@ -19,7 +19,7 @@ impl Machine<'_> {
     }
 
     fn gives_up_from(&mut self, start: u64, depth: usize) -> bool {
-        let mut seen = HashSet::new();
+        let mut seen = AddressSet::default();
         let mut open = vec![start];
         let mut left = INSTRUCTIONS;
         let mut gives_up = false;

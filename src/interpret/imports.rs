@@ -22,7 +22,7 @@ use super::machine::{Answer, Exit, Handler, Machine};
 use super::memory::AddressMap;
 use super::tensors::TensorId;
 use super::value::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
 pub use cuda::{GpuFunction, ModuleSource};
@@ -54,7 +54,12 @@ const PREFIXES: &[&[Row]] = &[libstdcxx::PREFIXES, tensor_impl::PREFIXES, shims:
 
 fn find(name: &str) -> Option<Handler> {
     static INDEX: OnceLock<AddressMap<&'static str, Handler>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| TABLES.iter().flat_map(|t| t.iter().copied()).collect());
+    let index = INDEX.get_or_init(|| {
+        let mut index = AddressMap::default();
+        index.reserve(TABLES.iter().map(|table| table.len()).sum());
+        index.extend(TABLES.iter().flat_map(|table| table.iter().copied()));
+        index
+    });
     index
         .get(name)
         .copied()
@@ -95,7 +100,8 @@ pub fn shortcut(name: &str) -> Option<Handler> {
 pub struct Imports<'a> {
     names: Vec<&'a str>,
     handlers: Vec<Option<Handler>>,
-    index: AddressMap<&'a str, u32>,
+    /// with a hash that a file cannot foresee: names are as many as it likes
+    index: HashMap<&'a str, u32>,
     /// imports that were called and that no table has, with the number of calls
     pub unknown: BTreeMap<String, u64>,
 }
@@ -115,13 +121,16 @@ impl<'a> Imports<'a> {
         };
         layout::IMPORTS.start + u64::from(number) * layout::IMPORT_BYTES
     }
-    /// The import that starts at an address.
-    pub fn name_at(&self, address: u64) -> Option<&'a str> {
+    fn number_at(address: u64) -> Option<usize> {
         let distance = address.checked_sub(layout::IMPORTS.start)?;
         if distance % layout::IMPORT_BYTES != 0 {
             return None;
         }
-        self.names.get(usize::try_from(distance / layout::IMPORT_BYTES).ok()?).copied()
+        usize::try_from(distance / layout::IMPORT_BYTES).ok()
+    }
+    /// The import that starts at an address.
+    pub fn name_at(&self, address: u64) -> Option<&'a str> {
+        self.names.get(Self::number_at(address)?).copied()
     }
     /// True when the library imports a name.
     pub fn contains(&self, name: &str) -> bool {
@@ -131,12 +140,11 @@ impl<'a> Imports<'a> {
     pub fn names(&self) -> &[&'a str] {
         &self.names
     }
-    /// The handler of the import at an address.
-    pub fn handler(&mut self, address: u64) -> Handler {
-        let number = usize::try_from(address.wrapping_sub(layout::IMPORTS.start) / layout::IMPORT_BYTES).unwrap_or(0);
-        let Some(slot) = self.handlers.get_mut(number) else { return unknown };
-        let name = self.names.get(number).copied().unwrap_or_default();
-        *slot.get_or_insert_with(|| find(name).unwrap_or(unknown))
+    /// The handler of the import that starts at an address.
+    pub fn handler(&mut self, address: u64) -> Option<Handler> {
+        let number = Self::number_at(address)?;
+        let (slot, name) = (self.handlers.get_mut(number)?, self.names.get(number)?);
+        Some(*slot.get_or_insert_with(|| find(name).unwrap_or(unknown)))
     }
 }
 

@@ -50,7 +50,6 @@ pub fn load<'a>(machine: &mut Machine<'a>, image: &'a Image<'_>) -> Result<()> {
         machine.set_word(layout::THREAD_POINTER + thread_block::STACK_BASE, layout::STACK.end);
         machine.set_word(layout::THREAD_POINTER + thread_block::STACK_LIMIT, layout::STACK.start);
     }
-    machine.set_budget();
     Ok(())
 }
 

@@ -209,11 +209,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Sets the budget: linear in the executable bytes, because wide models have long constructors.
-    pub fn set_budget(&mut self) {
+    /// Sets the budget: linear in the executable bytes, because wide models have long constructors, and not above `most`.
+    pub fn set_budget(&mut self, most: u64) {
         self.budget = limits::INSTRUCTIONS_BASE
             .saturating_add(self.loaded.executable_bytes.saturating_mul(limits::INSTRUCTIONS_PER_BYTE))
-            .min(limits::INSTRUCTIONS);
+            .min(limits::INSTRUCTIONS)
+            .min(most);
         self.bus.remaining = self.budget;
     }
     /// The budget as set.
@@ -382,9 +383,8 @@ impl<'a> Machine<'a> {
     /// The program counter has left the library's code: an import, a hooked function, or nothing.
     fn outside(&mut self, pc: u64) -> Result<(), Exit> {
         self.import = pc;
-        let handler = match self.hooked.get(&pc).copied() {
+        let handler = match self.imports.handler(pc).or_else(|| self.hooked.get(&pc).copied()) {
             Some(handler) => handler,
-            None if self.imports.name_at(pc).is_some() => self.imports.handler(pc),
             None => return Err(Exit::Stop(Stop::NotCode(pc))),
         };
         self.bus.remaining = self.bus.remaining.saturating_sub(8);
@@ -457,7 +457,7 @@ mod tests {
     fn machine(file: &Vec<u8>) -> Machine<'_> {
         let cpu = processor_for(Architecture::X86_64, Format::Elf).unwrap();
         let mut machine = Machine::new(cpu, Region::whole(file));
-        machine.set_budget();
+        machine.set_budget(limits::INSTRUCTIONS);
         machine
     }
 
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(machine.budget(), limits::INSTRUCTIONS_BASE);
         let mut of = |bytes: u64| {
             machine.loaded.executable_bytes = bytes;
-            machine.set_budget();
+            machine.set_budget(limits::INSTRUCTIONS);
             machine.budget()
         };
         assert_eq!(of(1), limits::INSTRUCTIONS_BASE + limits::INSTRUCTIONS_PER_BYTE);

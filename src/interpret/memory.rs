@@ -7,18 +7,40 @@ use super::tensors;
 use super::value::{Expressions, Origin, Shadow, Value};
 use crate::limits;
 use crate::source::Region;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::LazyLock;
 
 const PAGE: usize = 4096;
 /// Bits of an address within its page.
 const OFFSET: u64 = PAGE as u64 - 1;
 /// Direct-mapped table of the pages used last.
 const RECENT: usize = 64;
+/// Room for the log of writes from the first on; wide models need more.
+const LOG_ENTRIES: usize = 16_384;
 
-/// Addresses and small numbers need no strong hash; a hostile file can at most make its own run slow.
-#[derive(Default)]
+/// Addresses and small numbers need no strong hash, but one that a hostile file cannot foresee: else it would choose
+/// addresses that all collide.
 pub struct AddressHasher(u64);
+
+/// Begins each hash with a number drawn once for the process.
+#[derive(Clone)]
+pub struct AddressState(u64);
+
+impl Default for AddressState {
+    fn default() -> Self {
+        static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(PAGE));
+        Self(*SEED)
+    }
+}
+
+impl BuildHasher for AddressState {
+    type Hasher = AddressHasher;
+    #[inline]
+    fn build_hasher(&self) -> AddressHasher {
+        AddressHasher(self.0)
+    }
+}
 
 impl Hasher for AddressHasher {
     #[inline]
@@ -35,8 +57,9 @@ impl Hasher for AddressHasher {
     }
     #[inline]
     fn write_u64(&mut self, n: u64) {
-        self.0 = (self.0.rotate_left(5) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 29;
+        // both halves of the product, so that every bit of the address counts
+        let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
     }
     fn write_u8(&mut self, n: u8) {
         self.write_u64(u64::from(n));
@@ -56,7 +79,9 @@ impl Hasher for AddressHasher {
 }
 
 /// A map keyed by addresses or small numbers.
-pub type AddressMap<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
+pub type AddressMap<K, V> = HashMap<K, V, AddressState>;
+/// A set of addresses or small numbers.
+pub type AddressSet<K> = HashSet<K, AddressState>;
 
 /// A part of the file that is visible at an address.
 #[derive(Debug, Clone, Copy)]
@@ -270,24 +295,40 @@ impl<'a> Memory<'a> {
         }
     }
 
+    /// The bytes from an address to the end of its page; across the border, by way of `window`, where that is shorter.
+    pub fn code<'b>(&'b mut self, address: u64, window: &'b mut [u8]) -> &'b [u8] {
+        let offset = (address & OFFSET) as usize;
+        if PAGE - offset < window.len() {
+            self.read_bytes(address, window);
+            return window;
+        }
+        match self.page(address).and_then(|p| p.bytes().get(offset..)) {
+            Some(bytes) => bytes,
+            None => window,
+        }
+    }
+
     /// The value of `len` bytes (at most 8): where a shadow covers them, its value under the current assignment.
     #[inline]
     pub fn load(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Value {
         let offset = (address & OFFSET) as usize;
         let index = self.page_index(address);
         let Some(page) = self.pages.get(index) else { return Value::ZERO };
-        if page.is_shadowed(offset, len.min(PAGE - offset))
-            && let Some(shadow) = self.shadow_at(expressions, address, len)
-        {
-            return Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) };
-        }
-        let Some(page) = self.pages.get(index) else { return Value::ZERO };
+        let is_shadowed = page.is_shadowed(offset, len.min(PAGE - offset));
         match page.bytes().get(offset..).and_then(<[u8]>::first_chunk) {
-            Some(word) => Value::new(u64::from_le_bytes(*word) & mask(len)),
+            Some(word) if !is_shadowed => Value::new(u64::from_le_bytes(*word) & mask(len)),
+            _ => self.load_slowly(expressions, address, len, is_shadowed),
+        }
+    }
+    /// Where a shadow may be, or the border of a page.
+    #[inline(never)]
+    fn load_slowly(&mut self, expressions: &mut Expressions, address: u64, len: usize, is_shadowed: bool) -> Value {
+        let shadow = if is_shadowed { self.shadow_at(expressions, address, len) } else { None };
+        match shadow {
+            Some(shadow) => Value { bits: expressions.eval(shadow) as u64 & mask(len), shadow: Some(shadow) },
             None => Value::new(self.read(address, len)),
         }
     }
-    #[inline(never)]
     fn shadow_at(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Option<Shadow> {
         let known = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len).map(|s| s.1);
         known.or_else(|| self.promised(expressions, address))
@@ -500,6 +541,10 @@ impl<'a> Memory<'a> {
     /// Starts or stops the log. Stopping forgets it.
     pub fn set_logging(&mut self, on: bool) {
         self.is_logging = on;
+        if on && self.log.capacity() == 0 {
+            // memory that is not touched costs nothing; growing would copy
+            self.log.reserve_exact(LOG_ENTRIES);
+        }
         if !on {
             self.log.clear();
             self.log_blocks = 0;

@@ -171,7 +171,7 @@ mod tests {
         let bytes = source::open_file(&path).unwrap();
         let image = Image::open(Region::whole(&*bytes)).unwrap();
         let facts = |allowance: Option<u64>| {
-            let mut visit = session::create(&image, true).unwrap();
+            let mut visit = session::create(&image, &crate::interpret::Options::default()).unwrap();
             visit.ask_all();
             let before = visit.machine.bus.remaining;
             visit.machine.bus.remaining = allowance.unwrap_or(before).min(before);

@@ -1,5 +1,6 @@
 //! One visit to a library: create, ask, run.
 
+use super::Options;
 use super::cpu::Processor;
 use super::explore::Mode;
 use super::imports::parse_device_string;
@@ -82,8 +83,8 @@ pub struct Visit<'a> {
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] for a machine without a processor here, and the loader's.
-pub fn create<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Visit<'a>> {
-    let machine = load(image, hooks_device_parser)?;
+pub fn create<'a>(image: &'a Image<'_>, options: &Options) -> Result<Visit<'a>> {
+    let machine = load(image, options)?;
     let devices = likely_devices(&machine);
     let mut visit = Visit {
         machine,
@@ -110,7 +111,7 @@ pub fn create<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Vis
         if attempt > 0 {
             // the first attempt may have left half a container: start afresh
             let spent = visit.machine.spent();
-            visit.machine = load(image, hooks_device_parser)?;
+            visit.machine = load(image, options)?;
             visit.machine.bus.remaining = visit.machine.bus.remaining.saturating_sub(spent);
             visit.initialize();
         }
@@ -133,7 +134,7 @@ pub fn create<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Vis
     Ok(visit)
 }
 
-fn load<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Machine<'a>> {
+fn load<'a>(image: &'a Image<'_>, options: &Options) -> Result<Machine<'a>> {
     let Some(cpu) = processor_for(image.architecture(), image.format()) else {
         let what = format!("code for {} is not interpreted", image.architecture());
         return Err(Error::new(ErrorKind::Unsupported, what));
@@ -141,7 +142,8 @@ fn load<'a>(image: &'a Image<'_>, hooks_device_parser: bool) -> Result<Machine<'
     let cpu: Box<dyn Processor> = cpu;
     let mut machine = Machine::new(cpu, image.region());
     loader::load(&mut machine, image)?;
-    if hooks_device_parser {
+    machine.set_budget(options.instructions);
+    if options.answers_device_parser {
         let parser = image.exports()?.iter().find(|s| s.name.starts_with(DEVICE_PARSER));
         if let Some(address) = parser.and_then(|s| machine.loaded.export(&s.name)) {
             machine.hook(address, parse_device_string);

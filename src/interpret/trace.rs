@@ -55,6 +55,9 @@ pub enum Record {
     DeviceBytes(Value),
 }
 
+/// Room for records from the first on; wide models need more.
+const RECORDS: usize = 4_096;
+
 /// Collects records.
 #[derive(Debug, Default)]
 pub struct Recorder {
@@ -68,6 +71,10 @@ pub struct Recorder {
 impl Recorder {
     /// Adds a record.
     pub fn add(&mut self, record: Record) {
+        if self.records.capacity() == 0 {
+            // memory that is not touched costs nothing; growing would copy
+            self.records.reserve_exact(RECORDS);
+        }
         if self.records.len() < limits::TRACE_ENTRIES {
             self.records.push(record);
         } else {

@@ -50,6 +50,9 @@ fn kind_of(machine: u16, number: u32) -> (RelocationKind, u8) {
     row.map_or((RelocationKind::Other(number), 8), |row| (row.2, row.3))
 }
 
+/// Relocations that room is made for at once; ordinary libraries have fewer.
+const ROOM: usize = 4_096;
+
 pub(super) fn read<'a>(
     file: &File<'a>,
     dynamic: &Dynamic<'a>,
@@ -67,6 +70,7 @@ pub(super) fn read<'a>(
             let what = format!("{total} relocations with those before, more than {}", limits::RELOCATIONS);
             return Err(Error::limit(what).in_section(name));
         }
+        all.reserve(count.min(ROOM));
         let outside = || wrong(format!("{count} rows at {address:#x} do not lie in the file"));
         let mut push = |offset: u64, number: u32, symbol: u32, addend: Option<i64>| {
             let (kind, size) = kind_of(file.machine, number);

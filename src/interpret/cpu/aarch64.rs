@@ -207,10 +207,14 @@ impl Processor for Aarch64 {
     }
 
     fn enter(&mut self, bus: &mut Bus<'_>, target: u64, return_to: u64) {
-        let mut preserved = [Value::ZERO; PRESERVED];
-        for (slot, register) in preserved.iter_mut().zip(CALLEE_SAVED) {
-            *slot = self.general(register, 8);
-        }
+        // only kernels are abandoned
+        let preserved = bus.skips_kernels.then(|| {
+            let mut preserved = Box::new([Value::ZERO; PRESERVED]);
+            for (slot, register) in preserved.iter_mut().zip(CALLEE_SAVED) {
+                *slot = self.general(register, 8);
+            }
+            preserved
+        });
         bus.frames.push(Frame { target, return_to, stack_pointer: self.sp(), preserved });
         self.set_plain(LR, Value::new(return_to));
         self.registers.pc = target;
@@ -249,7 +253,7 @@ impl Processor for Aarch64 {
         self.registers.pc = to;
     }
     fn abandon(&mut self, frame: &Frame) {
-        for (value, register) in frame.preserved.iter().zip(CALLEE_SAVED) {
+        for (value, register) in frame.preserved.iter().flat_map(|p| p.iter()).zip(CALLEE_SAVED) {
             self.set_plain(register, *value);
         }
         self.set_plain(SP, Value::new(frame.stack_pointer));

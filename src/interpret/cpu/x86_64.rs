@@ -201,8 +201,11 @@ impl Processor for X86_64 {
     }
 
     fn enter(&mut self, bus: &mut Bus<'_>, target: u64, return_to: u64) {
-        let callee_saved = self.convention.callee_saved;
-        let preserved = std::array::from_fn(|n| callee_saved.get(n).map_or(Value::ZERO, |r| self.general(*r)));
+        // only kernels are abandoned
+        let preserved = bus.skips_kernels.then(|| {
+            let callee_saved = self.convention.callee_saved;
+            Box::new(std::array::from_fn(|n| callee_saved.get(n).map_or(Value::ZERO, |r| self.general(*r))))
+        });
         let stack_pointer = self.general(RSP).bits;
         bus.frames.push(Frame { target, return_to, stack_pointer, preserved });
         self.push(bus, Value::new(return_to));
@@ -251,7 +254,7 @@ impl Processor for X86_64 {
         self.registers.pc = to;
     }
     fn abandon(&mut self, frame: &Frame) {
-        for (value, register) in frame.preserved.iter().zip(self.convention.callee_saved) {
+        for (value, register) in frame.preserved.iter().flat_map(|p| p.iter()).zip(self.convention.callee_saved) {
             self.set_general(*register, *value);
         }
         self.set_general(RSP, Value::new(frame.stack_pointer));

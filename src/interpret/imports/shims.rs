@@ -4,12 +4,11 @@ use super::{Row, zero};
 use crate::interpret::explore::symbolic;
 use crate::interpret::layout;
 use crate::interpret::machine::{Answer, Exit, Machine};
-use crate::interpret::memory::AddressMap;
 use crate::interpret::tensors::{Kind, TensorId, Tensors};
 use crate::interpret::trace::Record;
 use crate::interpret::value::{Origin, Property, Value};
 use crate::model::{DType, DeviceKind};
-use std::sync::LazyLock;
+use std::cmp::Ordering;
 
 pub const TABLE: &[Row] = &[
     ("aoti_torch_dtype_element_size", element_size),
@@ -98,9 +97,26 @@ pub const PREFIXES: &[Row] = &[
     ("aoti_torch_", operator),
 ];
 
-/// Number of an operator's integer parameters, and which of them are written, by its name.
-static SIGNATURES: LazyLock<AddressMap<&str, &str>> =
-    LazyLock::new(|| include_str!("shim_signatures.txt").lines().filter_map(|line| line.split_once(' ')).collect());
+/// Number of an operator's integer parameters, and which of them are written, by its name. The table is sorted, and
+/// few of its rows are ever wanted.
+fn signature(name: &str) -> Option<&'static str> {
+    let table = include_str!("shim_signatures.txt");
+    let line_at = |at: usize| {
+        let start = table.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+        Some((start, table.get(start..)?.lines().next()?))
+    };
+    let (mut low, mut high) = (0, table.len());
+    while low < high {
+        let (start, line) = line_at(low.midpoint(high))?;
+        let (found, signature) = line.split_once(' ').unwrap_or_default();
+        match found.cmp(name) {
+            Ordering::Equal => return Some(signature),
+            Ordering::Less => low = start + line.len() + 1,
+            Ordering::Greater => high = start,
+        }
+    }
+    None
+}
 
 /// Writes an out-parameter.
 fn store(m: &mut Machine<'_>, n: usize, len: usize, value: Value) {
@@ -366,7 +382,7 @@ fn proxy_executor(m: &mut Machine<'_>) -> Answer {
 /// Any other shim is an operator: its results are tensors of unknown sizes.
 fn operator(m: &mut Machine<'_>) -> Answer {
     let name = m.import_name().to_owned();
-    let signature = SIGNATURES.get(name.as_str()).and_then(|signature| {
+    let signature = signature(&name).and_then(|signature| {
         let mut words = signature.split(' ');
         let count: usize = words.next()?.parse().ok()?;
         let outs: Vec<usize> = words.next().unwrap_or("").split(',').filter_map(|n| n.parse().ok()).collect();
@@ -395,4 +411,22 @@ fn operator(m: &mut Machine<'_>) -> Answer {
         give(m, n, id);
     }
     Ok(Value::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_signatures_is_found() {
+        let rows = include_str!("shim_signatures.txt").lines().filter(|line| line.starts_with("aoti_"));
+        let count = rows.clone().inspect(|row| {
+            let (name, rest) = row.split_once(' ').unwrap();
+            assert_eq!(signature(name), Some(rest), "{row}");
+        });
+        assert_eq!(count.count(), 614);
+        for name in ["", "a", "aoti_torch_aten_ama", "aoti_torch_aten_amaxx", "zzz"] {
+            assert_eq!(signature(name), None, "{name}");
+        }
+    }
 }

@@ -3,12 +3,12 @@
 use super::Bus;
 use super::decode::{Op, decode_one};
 use crate::interpret::cpu::Flow;
-use std::collections::HashSet;
+use crate::interpret::memory::AddressSet;
 
 /// How many of the first `count` registers a function takes, seen without running it: up to the last one that is read
 /// before it is written. Calls end a path: what they are given was computed before.
 pub fn arguments_read(bus: &mut Bus<'_>, function: u64, count: usize, limit: usize) -> usize {
-    let mut seen: HashSet<(u64, u32)> = HashSet::new();
+    let mut seen: AddressSet<(u64, u32)> = AddressSet::default();
     let mut open = vec![(function, 0u32)];
     let mut read = 0u32;
     let mut left = limit;

@@ -3,13 +3,13 @@
 use super::Bus;
 use super::decode::{Op, decode_one};
 use crate::interpret::cpu::{Flow, Survey, Turn};
+use crate::interpret::memory::AddressSet;
 use disarm64::decoder::InsnId;
-use std::collections::HashSet;
 
 /// All code that is reachable without following calls.
 pub fn survey(bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
     let mut survey = Survey::default();
-    let mut seen = HashSet::new();
+    let mut seen = AddressSet::default();
     let mut open = vec![function];
     let mut left = limit;
     let note = |survey: &mut Survey, to: u64| {

@@ -15,8 +15,11 @@ pub struct Op {
     pub at: u64,
     /// bytes
     pub length: u8,
-    pub operands: [Operand; 4],
+    /// but a fourth one, which is `selector`
+    pub operands: [Operand; 3],
     pub count: u8,
+    /// the number that is the fourth operand
+    pub selector: u8,
     pub mnemonic: Mnemonic,
     /// VEX or EVEX encoded: the upper part of the destination becomes zero
     pub is_vex: bool,
@@ -47,7 +50,7 @@ impl Op {
     /// Sources and immediate of a vector instruction such as `shufps`.
     pub fn two_sources_and_immediate(&self) -> (Operand, Operand, u64) {
         if self.count >= 4 {
-            (self.operand(1), self.operand(2), self.operand(3).immediate())
+            (self.operand(1), self.operand(2), u64::from(self.selector))
         } else {
             (self.operand(0), self.operand(1), self.operand(2).immediate())
         }
@@ -73,22 +76,31 @@ pub struct Block {
     pub end: u64,
 }
 
-/// Decoded instructions. What a wide model runs through once is forgotten again.
+/// Decoded instructions. What a model runs through once is forgotten again.
 #[derive(Default)]
 pub struct Code {
     ops: Vec<Op>,
+    /// how often all were forgotten
+    forgotten: u32,
     blocks: AddressMap<u64, Block>,
     recent: Vec<(u64, Block)>,
 }
 
 /// Longest block; a longer run of instructions simply goes on in the next one.
 const LONGEST: usize = 64;
-/// Instructions that are kept.
-const KEPT: usize = 16_384;
+/// Instructions that are kept at first: most code runs once, and untouched memory is cheaper than decoding again what
+/// does not. When that was too little a few times, it is doubled.
+const KEPT: usize = 2_048;
+const FEW: u32 = 4;
+/// What a C++ library without optimisation goes through again and again.
+const MOST_KEPT: usize = KEPT << DOUBLINGS;
+const DOUBLINGS: u32 = 3;
 /// Direct-mapped table of the blocks used last.
-const RECENT: usize = 1_024;
-/// Bytes that the decoder sees at a time.
-pub const WINDOW: usize = 128;
+const RECENT: usize = 512;
+/// An entry of it that is no block.
+const NOWHERE: (u64, Block) = (u64::MAX, Block { first: 0, count: 0, end: 0 });
+/// Bytes that the decoder sees at the end of a page.
+pub const WINDOW: usize = 64;
 /// The longest instruction.
 pub const LONGEST_INSTRUCTION: usize = 15;
 
@@ -117,14 +129,14 @@ impl Code {
         let block = match self.blocks.get(&address) {
             Some(block) => *block,
             None => {
-                if bus.hooks.contains_key(&address) || !bus.memory.is_executable(address) {
+                if !bus.memory.is_executable(address) || bus.hooks.contains_key(&address) {
                     return None;
                 }
                 self.decode(bus, address)
             }
         };
         if self.recent.is_empty() {
-            self.recent = vec![(u64::MAX, block); RECENT];
+            self.recent = vec![NOWHERE; RECENT];
         }
         if let Some(entry) = self.recent.get_mut(Self::slot(address)) {
             *entry = (address, block);
@@ -133,24 +145,32 @@ impl Code {
     }
 
     fn decode(&mut self, bus: &mut Bus<'_>, address: u64) -> Block {
-        if self.ops.len() > KEPT {
+        if self.ops.capacity() == 0 {
+            // memory that is not touched costs nothing; growing would copy
+            self.ops.reserve_exact(MOST_KEPT + LONGEST);
+            self.blocks.reserve(KEPT / 2);
+        }
+        if self.ops.len() > KEPT << (self.forgotten / FEW).min(DOUBLINGS) {
+            self.forgotten = self.forgotten.saturating_add(1);
             self.ops.clear();
             self.blocks.clear();
-            self.recent.clear();
+            self.recent.fill(NOWHERE);
         }
         let first = self.ops.len();
         let mut at = address;
         let mut flow = FlowControl::Next;
+        let mut instruction = Instruction::default();
         while flow == FlowControl::Next && self.ops.len() - first < LONGEST {
-            let mut bytes = [0u8; WINDOW];
-            bus.memory.read_bytes(at, &mut bytes);
-            let mut decoder = Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE);
+            let mut window = [0u8; WINDOW];
+            let bytes = bus.memory.code(at, &mut window);
+            let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
             while flow == FlowControl::Next
-                && decoder.position() <= WINDOW - LONGEST_INSTRUCTION
+                && decoder.position() + LONGEST_INSTRUCTION <= bytes.len()
                 && self.ops.len() - first < LONGEST
             {
-                let op;
-                (op, flow) = take_apart(&mut decoder);
+                decoder.decode_out(&mut instruction);
+                let op = take_apart(&instruction);
+                flow = flow_control(&instruction);
                 at = op.next();
                 self.ops.push(op);
             }
@@ -165,39 +185,45 @@ impl Code {
 pub fn decode_one(bus: &mut Bus<'_>, at: u64) -> (Op, FlowControl) {
     let mut bytes = [0u8; LONGEST_INSTRUCTION];
     bus.memory.read_bytes(at, &mut bytes);
-    take_apart(&mut Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE))
+    let instruction = Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE).decode();
+    (take_apart(&instruction), flow_control(&instruction))
 }
 
-fn take_apart(decoder: &mut Decoder<'_>) -> (Op, FlowControl) {
-    let at = decoder.ip();
-    let mut instruction = Instruction::default();
-    decoder.decode_out(&mut instruction);
+fn flow_control(instruction: &Instruction) -> FlowControl {
+    if instruction.is_invalid() { FlowControl::Exception } else { instruction.flow_control() }
+}
+
+#[inline]
+fn take_apart(instruction: &Instruction) -> Op {
     let mut op = Op {
         semantics: semantics(instruction.mnemonic()),
-        at,
+        at: instruction.ip(),
         length: instruction.len() as u8,
-        operands: [Operand::None; 4],
-        count: 0,
+        operands: [Operand::None; 3],
+        count: instruction.op_count() as u8,
+        selector: 0,
         mnemonic: instruction.mnemonic(),
         is_vex: !matches!(instruction.code().encoding(), EncodingKind::Legacy),
-        mask: mask_number(&instruction),
+        mask: instruction.op_mask().number() as u8,
         zeroes: instruction.zeroing_masking(),
         has_rep: instruction.has_rep_prefix() || instruction.has_repe_prefix(),
         has_repne: instruction.has_repne_prefix(),
     };
     if instruction.is_invalid() {
         op.length = 1;
-        return (op, FlowControl::Exception);
+        return op;
     }
     for (slot, n) in op.operands.iter_mut().zip(0..instruction.op_count()) {
-        *slot = Operand::decode(&instruction, n);
-        op.count += 1;
+        *slot = Operand::decode(instruction, n);
     }
-    (op, instruction.flow_control())
-}
-
-fn mask_number(instruction: &Instruction) -> u8 {
-    instruction.op_mask().number() as u8
+    if instruction.op_count() > 3 {
+        match Operand::decode(instruction, 3) {
+            Operand::Immediate(n) => op.selector = n as u8,
+            // blends by a fourth register, which nothing outside of kernels does
+            _ => op.semantics = unknown,
+        }
+    }
+    op
 }
 
 fn semantics(mnemonic: Mnemonic) -> Semantics {
@@ -220,4 +246,53 @@ const MNEMONICS: usize = 2_048;
 
 fn unknown(cpu: &mut X86_64, _: &mut Bus<'_>, op: &Op) -> super::Step {
     cpu.unsupported(op)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpret::memory::Mapping;
+    use crate::source::Region;
+
+    const CODE: u64 = 0x1000_0000;
+
+    /// `ret`s, each a block of one instruction.
+    fn returns(count: usize, then: impl FnOnce(&mut Bus<'_>)) {
+        let bytes = vec![0xc3; count];
+        let mut bus = Bus::new(0);
+        let memory_size = bytes.len() as u64;
+        bus.memory.map(Mapping { address: CODE, memory_size, bytes: Region::whole(&bytes), is_executable: true });
+        then(&mut bus);
+    }
+
+    #[test]
+    fn forgotten_blocks_are_decoded_again() {
+        returns(16 * MOST_KEPT, |bus| {
+            let mut code = Code::default();
+            let mut most = 0;
+            for at in CODE..CODE + 16 * MOST_KEPT as u64 {
+                let block = code.block(bus, at).unwrap();
+                assert_eq!((code.ops(&block).len(), code.ops(&block)[0].at, block.end), (1, at, at + 1));
+                most = most.max(code.ops.len());
+            }
+            assert_eq!((most, code.ops.capacity()), (MOST_KEPT + 1, MOST_KEPT + LONGEST));
+            assert_eq!(code.block(bus, CODE).map(|block| block.end), Some(CODE + 1));
+        });
+    }
+
+    #[test]
+    fn a_fourth_operand_is_a_number_or_nothing_is_known_of_it() {
+        let decode = |code: &[u8]| {
+            let bytes = code.to_vec();
+            let mut bus = Bus::new(0);
+            bus.memory.map(Mapping { address: 0, memory_size: 64, bytes: Region::whole(&bytes), is_executable: true });
+            decode_one(&mut bus, 0).0
+        };
+        // vinserti128 ymm0, ymm1, xmm2, 1; vblendvps ymm0, ymm1, ymm2, ymm3
+        let insert = decode(&[0xc4, 0xe3, 0x75, 0x38, 0xc2, 0x01]);
+        assert_eq!((insert.mnemonic, insert.selector, insert.count), (Mnemonic::Vinserti128, 1, 4));
+        let blend = decode(&[0xc4, 0xe3, 0x75, 0x4a, 0xc2, 0x30]);
+        assert_eq!(blend.mnemonic, Mnemonic::Vblendvps);
+        assert!(std::ptr::fn_addr_eq(blend.semantics, unknown as Semantics));
+    }
 }

@@ -2,14 +2,14 @@
 
 use super::Bus;
 use super::decode::LONGEST_INSTRUCTION;
+use crate::interpret::memory::AddressSet;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
-use std::collections::HashSet;
 
 /// How many of `registers` (hardware numbers in argument order) a function takes, seen without running it: up to the
 /// last one that is read before it is written. Calls end a path: what they are given was computed before.
 pub fn arguments_read(bus: &mut Bus<'_>, function: u64, registers: &[usize], limit: usize) -> usize {
     let mut factory = InstructionInfoFactory::new();
-    let mut seen: HashSet<(u64, u32)> = HashSet::new();
+    let mut seen: AddressSet<(u64, u32)> = AddressSet::default();
     let mut open = vec![(function, 0u32)];
     let mut read = 0u32;
     let mut left = limit;

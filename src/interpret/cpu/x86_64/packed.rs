@@ -356,13 +356,13 @@ fn ternary_logic(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, width: usize) -> 
     let size = op.operand(0).size();
     let a = cpu.vector(bus, op.operand(0), size);
     let (b, c) = (cpu.vector(bus, op.operand(1), size), cpu.vector(bus, op.operand(2), size));
-    let table = op.operand(3).immediate();
+    let table = op.selector;
     let mut result = Vector::ZERO;
     for n in 0..size / 8 {
         let (x, y, z) = (a.lane(n).bits, b.lane(n).bits, c.lane(n).bits);
         let mut bits = 0u64;
-        for row in (0..8u64).filter(|row| table >> row & 1 != 0) {
-            let pick = |v: u64, set: u64| if set != 0 { v } else { !v };
+        for row in (0..8u8).filter(|row| table >> row & 1 != 0) {
+            let pick = |v: u64, set: u8| if set != 0 { v } else { !v };
             bits |= pick(x, row & 4) & pick(y, row & 2) & pick(z, row & 1);
         }
         result.set_lane(n, Value::new(bits));
@@ -400,7 +400,7 @@ fn compare_into_mask(
 }
 
 fn compare_by_number(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, width: usize, is_signed: bool) -> Step {
-    let code = op.operand(3).immediate() & 7;
+    let code = op.selector & 7;
     compare_into_mask(cpu, bus, op, width, |a, b| {
         let (a, b) = if is_signed {
             (i128::from(sign_extend(a, width)), i128::from(sign_extend(b, width)))

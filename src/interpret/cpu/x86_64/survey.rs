@@ -4,13 +4,13 @@ use super::decode::{self, LONGEST_INSTRUCTION, Op, WINDOW};
 use super::operands::{NO_REGISTER, Operand};
 use super::{Bus, X86_64};
 use crate::interpret::cpu::{Flow, Survey, Turn};
+use crate::interpret::memory::AddressSet;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
-use std::collections::HashSet;
 
 /// All code that is reachable without following calls.
 pub fn survey(_: &X86_64, bus: &mut Bus<'_>, function: u64, limit: usize) -> Survey {
     let mut survey = Survey::default();
-    let mut seen = HashSet::new();
+    let mut seen = AddressSet::default();
     let mut open = vec![function];
     let mut left = limit;
     let note = |survey: &mut Survey, to: u64| {
@@ -66,10 +66,10 @@ pub fn next_turn(bus: &mut Bus<'_>, from: u64, limit: usize) -> Option<Turn> {
     let mut instruction = Instruction::default();
     let (mut at, mut count) = (from, 0);
     loop {
-        let mut bytes = [0u8; WINDOW];
-        bus.memory.read_bytes(at, &mut bytes);
-        let mut decoder = Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE);
-        while decoder.position() <= WINDOW - LONGEST_INSTRUCTION {
+        let mut window = [0u8; WINDOW];
+        let bytes = bus.memory.code(at, &mut window);
+        let mut decoder = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE);
+        while decoder.position() + LONGEST_INSTRUCTION <= bytes.len() {
             if count == limit {
                 return None;
             }

@@ -266,7 +266,7 @@ fn mov_scalar(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, size: usize) -> Step
         Operand::Vector { number, size: full } => {
             let mut vector = Vector::ZERO;
             vector.set_lane(0, Value { shadow: value.shadow.filter(|_| size == 8), ..value });
-            let to = Op { operands: [Operand::Vector { number, size: full }; 4], ..*op };
+            let to = Op { operands: [Operand::Vector { number, size: full }; 3], ..*op };
             cpu.set_vector(bus, &to, vector, 8);
         }
         Operand::Memory { .. } => {
@@ -427,7 +427,7 @@ fn insert_block(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op, count: usize) -> S
     let size = op.operand(0).size();
     let mut result = cpu.vector(bus, op.operand(1), size);
     let block = cpu.vector(bus, op.operand(2), 8 * count);
-    let n = op.operand(3).immediate() as usize % (size / (8 * count)).max(1);
+    let n = usize::from(op.selector) % (size / (8 * count)).max(1);
     for lane in 0..count {
         result.set_lane(n * count + lane, block.lane(lane));
     }
@@ -455,7 +455,7 @@ fn permute_lanes(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
 
 fn permute_blocks(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
     let (a, b) = (cpu.vector(bus, op.operand(1), 32), cpu.vector(bus, op.operand(2), 32));
-    let order = op.operand(3).immediate();
+    let order = op.selector;
     let mut result = Vector::ZERO;
     for block in 0..2 {
         let choice = order >> (4 * block) & 0xf;
@@ -500,7 +500,7 @@ fn align_lanes(cpu: &mut X86_64, bus: &mut Bus<'_>, op: &Op) -> Step {
     let size = op.operand(0).size();
     let count = size / 8;
     let (high, low) = (cpu.vector(bus, op.operand(1), size), cpu.vector(bus, op.operand(2), size));
-    let by = op.operand(3).immediate() as usize % count.max(1);
+    let by = usize::from(op.selector) % count.max(1);
     let mut result = Vector::ZERO;
     for n in 0..count {
         let at = n + by;
