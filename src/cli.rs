@@ -72,6 +72,14 @@ fn complain(message: &str) -> Exit {
     Exit::Usage
 }
 
+/// Remarks are no part of the report.
+fn remark(remarks: &[String]) {
+    let mut stderr = anstream::stderr();
+    for remark in remarks {
+        let _ = writeln!(stderr, "note: {}", crate::render::escape::plain(remark));
+    }
+}
+
 /// Parses; `show` is taken for granted where no command is given. On failure everything has been said already.
 fn parse(args: &[OsString]) -> Result<Cli, Exit> {
     let program = args.first().cloned().unwrap_or_else(|| "aoti-inspect".into());

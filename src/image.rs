@@ -114,7 +114,7 @@ pub struct Image<'a> {
     reader: Reader<'a>,
     problems: Mutex<Vec<Problem>>,
     exports: OnceLock<Result<Vec<Symbol<'a>>>>,
-    /// numbers of the exports in the order of their names
+    /// numbers of the exports, sorted by their names
     export_index: OnceLock<Vec<usize>>,
     imports: OnceLock<Result<Vec<Import<'a>>>>,
     symbols: OnceLock<Result<Vec<Symbol<'a>>>>,
@@ -224,14 +224,15 @@ impl<'a> Image<'a> {
     /// The exported symbol of that name; `None` also when the table cannot be read.
     pub fn export(&self, name: &str) -> Option<&Symbol<'a>> {
         let exports = self.exports().ok()?;
-        let name_at = |i: usize| exports.get(i).map_or("", |symbol| symbol.name.as_ref());
-        // of symbols with one name the first counts, as for the loader
+        // by length first: names of C++ begin alike
+        let key = |i: usize| exports.get(i).map_or((0, ""), |symbol| (symbol.name.len(), symbol.name.as_ref()));
         let index = self.export_index.get_or_init(|| {
             let mut index: Vec<usize> = (0..exports.len()).collect();
-            index.sort_by_key(|i| name_at(*i));
+            index.sort_by_key(|i| key(*i));
             index
         });
-        let first = index.partition_point(|i| name_at(*i) < name);
+        // of symbols with one name the first counts, as for the loader
+        let first = index.partition_point(|i| key(*i) < (name.len(), name));
         exports.get(*index.get(first)?).filter(|symbol| symbol.name == name)
     }
     /// Symbols that the library wants from others.

@@ -102,8 +102,8 @@ pub const EXPRESSIONS: usize = 1 << 20;
 pub const EXPRESSION_NODES: u32 = 1_000;
 /// Calls, allocations and launches that are kept for `show --trace`: as many as there may be kernels.
 pub const TRACE_ENTRIES: usize = 65_536;
-/// Bytes of log read for `explain`, some seconds of work; what lies beyond is counted, not looked at. The cause stands before
-/// what it leads to.
+/// Bytes of log read for `explain`, some seconds of work; that there are more is told. The cause stands before what it
+/// leads to.
 pub const LOG_BYTES: u64 = 1 << 30;
 /// Distinct error texts, stack frames and error lines kept of a log: the first is what matters. Of further error texts the
 /// number is told.

@@ -10,7 +10,7 @@ use crate::explain::log::{self, Reading};
 use crate::explain::{self, Case, address};
 use crate::report::{ArtifactReport, Exit, Report};
 use crate::target::LoadConfig;
-use crate::{CodeReading, Settings, assemble, container};
+use crate::{CodeReading, Settings, assemble, container, limits};
 use given::Given;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +26,9 @@ pub fn run(args: &ExplainArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     }
     let ended = args.exit.as_deref().map(exit_status).transpose()?;
     let (reading, has_log) = read_error(args, &given)?;
+    if reading.is_cut {
+        super::remark(&[format!("only the first {} MiB of the log were read", limits::LOG_BYTES >> 20)]);
+    }
     let has_error = has_log || ended.is_some_and(|e| e != Ended::Code(0));
     if given.artifacts.is_empty() && !has_error {
         return Err(CliError::usage(

@@ -44,7 +44,7 @@ pub fn run(args: &InitArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         }
         _ => CliError::Io(format!("cannot write {FILE_NAME}: {e}")),
     })?;
-    super::verify::remark(&[format!("{FILE_NAME} is written: `aoti-inspect verify` runs what it says")]);
+    super::remark(&[format!("{FILE_NAME} is written: `aoti-inspect verify` runs what it says")]);
     Ok(Exit::Holds)
 }
 

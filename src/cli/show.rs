@@ -36,7 +36,7 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     if let Some(sizes) = &sizes {
         sizes.apply(&mut opened.artifacts)?;
     }
-    super::verify::remark(&opened.remarks);
+    super::remark(&opened.remarks);
     let exit = if opened.artifacts.iter().any(|a| a.error.is_some()) || opened.artifacts.is_empty() {
         Exit::Unreadable
     } else {

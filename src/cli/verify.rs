@@ -1,13 +1,12 @@
 //! `verify`: compare artefacts with how they are going to be loaded.
 
 use super::arguments::{OutputArgs, VerifyArgs};
-use super::{CliError, open, project};
+use super::{CliError, open, project, remark};
 use crate::checks::{self, Policy};
 use crate::model::Artifact;
 use crate::report::{Exit, Report, Verdict};
 use crate::target::{LoadConfig, UsageError, Which};
 use crate::{CodeReading, Settings};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// The exit code is the worst verdict.
@@ -68,14 +67,6 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
             Ok(if is_unreadable { Exit::Unreadable } else { Exit::Holds })
         }
         None => Ok(report.exit()),
-    }
-}
-
-/// Remarks are no part of the report.
-pub fn remark(remarks: &[String]) {
-    let mut stderr = anstream::stderr();
-    for remark in remarks {
-        let _ = writeln!(stderr, "note: {}", crate::render::escape::plain(remark));
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Reading {
     pub torch: Option<String>,
     /// distinct texts beyond the cap, not kept
     pub dropped: u64,
+    /// the log goes on after [`limits::LOG_BYTES`]; what lies there was not read
+    pub is_cut: bool,
 }
 
 impl Reading {
@@ -92,7 +94,7 @@ impl Reading {
     }
 }
 
-/// Reads a log to its end. Bytes beyond [`limits::LOG_BYTES`] are counted, not looked at.
+/// Reads a log to its end, or up to [`limits::LOG_BYTES`]: a pipe may have no end.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] when the stream fails.
@@ -115,13 +117,9 @@ fn go_on(mut scanner: scan::Scanner, stream: impl Read) -> Result<Reading> {
             break;
         }
     }
-    loop {
-        buffer.clear();
-        if (&mut stream).take(scan::CHUNK as u64).read_to_end(&mut buffer).map_err(wrong)? == 0 {
-            return Ok(scanner.finish());
-        }
-        scanner.count_only(&buffer);
-    }
+    let mut reading = scanner.finish();
+    reading.is_cut = stream.take(1).read_to_end(&mut buffer).map_err(wrong)? > 0;
+    Ok(reading)
 }
 
 /// Reads one message given on the command line.
@@ -219,17 +217,21 @@ mod tests {
             // as if so many had been read before
             scanner.assume_seen(limits::LOG_BYTES - line.len() as u64 - 1 + more);
             let reading = go_on(scanner, format!("\n{line}tail").as_bytes()).unwrap();
-            assert_eq!(reading.bytes, limits::LOG_BYTES + 4 + more);
+            assert_eq!((reading.bytes, reading.is_cut), (limits::LOG_BYTES, true));
             reading.errors.first().map(|said| said.text.clone())
         };
         assert_eq!(of(0).as_deref(), Some("the last one"));
         assert_eq!(of(2).as_deref(), Some("the last on"));
         assert_eq!(of(line.len() as u64), None);
-        // of what comes after it nothing is looked at, however much it is
-        let mut scanner = scan::Scanner::default();
-        scanner.assume_seen(limits::LOG_BYTES);
-        let reading = go_on(scanner, line.repeat(200_000).as_bytes()).unwrap();
-        assert_eq!((reading.errors.len(), reading.bytes), (0, limits::LOG_BYTES + 200_000 * line.len() as u64));
+        let at_the_cap = |text: &mut dyn Read| {
+            let mut scanner = scan::Scanner::default();
+            scanner.assume_seen(limits::LOG_BYTES);
+            go_on(scanner, text).unwrap()
+        };
+        assert!(!at_the_cap(&mut std::io::empty()).is_cut);
+        // what has no end is left
+        let reading = at_the_cap(&mut std::io::repeat(b'x'));
+        assert_eq!((reading.errors.len(), reading.bytes, reading.is_cut), (0, limits::LOG_BYTES, true));
     }
 
     #[test]

@@ -102,10 +102,6 @@ impl Scanner {
         self.reading.bytes = bytes;
     }
 
-    pub(super) fn count_only(&mut self, bytes: &[u8]) {
-        self.reading.bytes = self.reading.bytes.saturating_add(bytes.len() as u64);
-    }
-
     /// Looks at whole lines of `buffer`; gives the number of bytes that are done with.
     pub(super) fn chunk(&mut self, buffer: &[u8], is_last: bool) -> usize {
         let done = if is_last { buffer.len() } else { end_of_lines(buffer) };
