@@ -42,7 +42,7 @@ fn without(folder: &tempfile::TempDir, name: &str) -> PathBuf {
 fn code_that_cannot_create_a_model_confirms_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let asked = ["--device", "cpu", "--shape", "8x10"];
-    for name in [".text", ".plt", ".rela.dyn"] {
+    for name in [".text", ".plt", ".rela.dyn", ".init"] {
         let library = without(&folder, name);
         let args = [&["verify", library.to_str().unwrap()], &asked[..]].concat();
         assert_eq!(code(&args), Some(4), "{name}");

@@ -308,7 +308,10 @@ impl Machine<'_> {
                 Err(Exit::Stop(Stop::Memory | Stop::Expressions | Stop::CodeWritten(_))) => {
                     break Err(Exit::Stop(Stop::Memory));
                 }
-                Err(Exit::Stop(_)) => break Ok(Probed::GoesOn),
+                Err(Exit::Stop(_)) => {
+                    self.bus.memory.fault = None;
+                    break Ok(Probed::GoesOn);
+                }
             }
         };
         let used = allowance.saturating_sub(self.bus.remaining);

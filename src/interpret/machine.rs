@@ -6,7 +6,7 @@ use super::cpu::{Bus, Event, Processor, Registers, aarch64, x86_64};
 use super::explore::Explorer;
 use super::imports::Imports;
 use super::layout;
-use super::memory::AddressMap;
+use super::memory::{AddressMap, Fault};
 use super::tensors::Tensors;
 use super::trace::Recorder;
 use super::value::Value;
@@ -38,6 +38,8 @@ pub enum Stop {
     Expressions,
     /// code that writes into code
     CodeWritten(u64),
+    /// code that writes through a null pointer
+    NullWritten(u64),
     /// a jump to what is no code, by the machine's address
     NotCode(u64),
     /// an instruction that is not modelled
@@ -71,6 +73,7 @@ impl fmt::Display for Stop {
                 limits::EXPRESSIONS
             ),
             Self::CodeWritten(at) => write!(f, "the code at {at:#x} is written while it runs"),
+            Self::NullWritten(at) => write!(f, "a write through a null pointer, to {at:#x}"),
             Self::NotCode(0) => f.pad("a call through a null pointer"),
             Self::NotCode(at) => {
                 write!(f, "a jump to {:#x}, where no code is", at.wrapping_sub(layout::IMAGE))
@@ -372,8 +375,9 @@ impl<'a> Machine<'a> {
     }
 
     fn exhausted(&self) -> Stop {
-        match self.bus.memory.code_written {
-            Some(at) => Stop::CodeWritten(self.file_address(at)),
+        match self.bus.memory.fault {
+            Some(Fault::Code(at)) => Stop::CodeWritten(self.file_address(at)),
+            Some(Fault::Null(at)) => Stop::NullWritten(at),
             None if self.bus.memory.is_full => Stop::Memory,
             None if self.bus.expressions.is_overgrown => Stop::Expressions,
             None => Stop::Budget,

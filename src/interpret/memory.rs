@@ -96,6 +96,15 @@ pub struct Mapping<'a> {
     pub is_executable: bool,
 }
 
+/// A write that a process would not survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// into code
+    Code(u64),
+    /// through a null pointer
+    Null(u64),
+}
+
 enum Bytes<'a> {
     View(&'a [u8; PAGE]),
     Own(Box<[u8; PAGE]>),
@@ -148,8 +157,8 @@ pub struct Memory<'a> {
     log: Vec<Undo>,
     log_blocks: usize,
     is_logging: bool,
-    /// first write into code, for which the run ends
-    pub code_written: Option<u64>,
+    /// first write that a process would not survive; the run ends for it
+    pub fault: Option<Fault>,
     /// writes into code are still relocations
     pub is_loading: bool,
     /// the cap on pages was reached; further writes are lost and the run ends
@@ -168,7 +177,7 @@ impl<'a> Memory<'a> {
             log: Vec::new(),
             log_blocks: 0,
             is_logging: false,
-            code_written: None,
+            fault: None,
             is_loading: false,
             is_full: false,
         }
@@ -255,10 +264,15 @@ impl<'a> Memory<'a> {
         let index = self.page_index(address);
         let page = self.pages.get_mut(index)?;
         if page.is_code && !self.is_loading {
-            self.code_written.get_or_insert(address);
+            self.fault.get_or_insert(Fault::Code(address));
             return None;
         }
         if let Bytes::View(view) = page.bytes {
+            // no page is mapped there
+            if address < PAGE as u64 {
+                self.fault.get_or_insert(Fault::Null(address));
+                return None;
+            }
             page.bytes = Bytes::Own(Box::new(*view));
         }
         Some(page)

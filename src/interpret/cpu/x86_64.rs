@@ -179,7 +179,7 @@ impl X86_64 {
                 }
             }
             self.registers.pc = next;
-            if bus.memory.code_written.is_some() || bus.memory.is_full || bus.expressions.is_overgrown {
+            if bus.memory.fault.is_some() || bus.memory.is_full || bus.expressions.is_overgrown {
                 return Event::OutOfBudget;
             }
         }
