@@ -8,6 +8,7 @@
 //! Instructions, memory, call depth and expressions are capped ([`crate::limits`]). Whatever ends a run early stands in
 //! [`Recovery::stopped`], and every fact that was not reached is unknown with a reason.
 
+mod address_map;
 mod constants;
 mod cpu;
 mod explore;

@@ -20,7 +20,8 @@ pub mod aarch64;
 mod lanes;
 pub mod x86_64;
 
-use super::memory::{AddressMap, Memory};
+use super::address_map::AddressMap;
+use super::memory::Memory;
 use super::value::{Expressions, Relation, Value};
 use crate::limits;
 

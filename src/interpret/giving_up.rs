@@ -3,9 +3,9 @@
 //! A failed check builds its message over some hundred instructions, or over thousands with a C++ library linked in. Of
 //! input checks nothing but the fact that they throw is wanted, and mostly that shows from the flow of control alone.
 
+use super::address_map::AddressSet;
 use super::cpu::Flow;
 use super::machine::Machine;
-use super::memory::AddressSet;
 
 /// Instructions looked at for one check. Unoptimised code makes a message in some 150.
 const INSTRUCTIONS: usize = 300;

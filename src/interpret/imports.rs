@@ -16,10 +16,10 @@ mod string;
 mod tensor_impl;
 mod windows;
 
+use super::address_map::AddressMap;
 use super::cpu::Bus;
 use super::layout;
 use super::machine::{Answer, Exit, Handler, Machine};
-use super::memory::AddressMap;
 use super::tensors::TensorId;
 use super::value::Value;
 use std::collections::{BTreeMap, HashMap};

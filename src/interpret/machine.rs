@@ -2,11 +2,12 @@
 
 mod kernel_calls;
 
+use super::address_map::AddressMap;
 use super::cpu::{Bus, Event, Processor, Registers, aarch64, x86_64};
 use super::explore::Explorer;
 use super::imports::Imports;
 use super::layout;
-use super::memory::{AddressMap, Fault};
+use super::memory::Fault;
 use super::tensors::Tensors;
 use super::trace::Recorder;
 use super::value::Value;

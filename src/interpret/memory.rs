@@ -2,14 +2,12 @@
 //!
 //! A page that is only read is a view of the file. Reads of what was never mapped give zeros.
 
+use super::address_map::AddressMap;
 use super::layout;
 use super::tensors;
 use super::value::{Expressions, Origin, Shadow, Value};
 use crate::limits;
 use crate::source::Region;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::LazyLock;
 
 const PAGE: usize = 4096;
 /// Bits of an address within its page.
@@ -18,70 +16,6 @@ const OFFSET: u64 = PAGE as u64 - 1;
 const RECENT: usize = 64;
 /// Room for the log of writes from the first on; wide models need more.
 const LOG_ENTRIES: usize = 16_384;
-
-/// Addresses and small numbers need no strong hash, but one that a hostile file cannot foresee: else it would choose
-/// addresses that all collide.
-pub struct AddressHasher(u64);
-
-/// Begins each hash with a number drawn once for the process.
-#[derive(Clone)]
-pub struct AddressState(u64);
-
-impl Default for AddressState {
-    fn default() -> Self {
-        static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(PAGE));
-        Self(*SEED)
-    }
-}
-
-impl BuildHasher for AddressState {
-    type Hasher = AddressHasher;
-    #[inline]
-    fn build_hasher(&self) -> AddressHasher {
-        AddressHasher(self.0)
-    }
-}
-
-impl Hasher for AddressHasher {
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            self.write_u64(<[u8; 8]>::try_from(chunk).map_or(0, u64::from_le_bytes));
-        }
-        let rest = chunks.remainder().iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
-        self.write_u64(rest << 8 | chunks.remainder().len() as u64);
-    }
-    #[inline]
-    fn write_u64(&mut self, n: u64) {
-        // both halves of the product, so that every bit of the address counts
-        let product = u128::from(self.0 ^ n) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = product as u64 ^ (product >> 64) as u64;
-    }
-    fn write_u8(&mut self, n: u8) {
-        self.write_u64(u64::from(n));
-    }
-    fn write_i64(&mut self, n: i64) {
-        self.write_u64(n as u64);
-    }
-    fn write_isize(&mut self, n: isize) {
-        self.write_u64(n as u64);
-    }
-    fn write_u32(&mut self, n: u32) {
-        self.write_u64(u64::from(n));
-    }
-    fn write_usize(&mut self, n: usize) {
-        self.write_u64(n as u64);
-    }
-}
-
-/// A map keyed by addresses or small numbers.
-pub type AddressMap<K, V> = HashMap<K, V, AddressState>;
-/// A set of addresses or small numbers.
-pub type AddressSet<K> = HashSet<K, AddressState>;
 
 /// A part of the file that is visible at an address.
 #[derive(Debug, Clone, Copy)]
@@ -678,6 +612,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_through_a_null_pointer() {
+        let mut memory = Memory::new();
+        for _ in 0..2 {
+            memory.fault = None;
+            memory.write(0xfff, 1, 7);
+            assert_eq!((memory.fault, memory.read(0xfff, 1)), (Some(Fault::Null(0xfff)), 0));
+        }
+        memory.fault = None;
+        memory.write(0x1000, 1, 7);
+        assert_eq!((memory.fault, memory.read(0x1000, 1)), (None, 7));
+    }
+
+    #[test]
     fn pages_have_a_border() {
         let mut memory = Memory::new();
         let touch = |memory: &mut Memory<'_>, page: usize| memory.read((page * PAGE) as u64, 8);
@@ -686,8 +633,8 @@ mod tests {
         touch(&mut memory, limits::INTERPRETED_PAGES);
         assert!(memory.is_full);
         // pages that are there stay usable
-        memory.write(0x10, 8, 7);
-        assert_eq!(memory.read(0x10, 8), 7);
+        memory.write(0x1010, 8, 7);
+        assert_eq!(memory.read(0x1010, 8), 7);
     }
 
     #[test]

@@ -18,7 +18,8 @@ mod tests;
 mod vector;
 
 use super::{Bus, Event, Frame, PRESERVED, Processor, Survey, Turn};
-use crate::interpret::memory::{AddressMap, mask};
+use crate::interpret::address_map::AddressMap;
+use crate::interpret::memory::mask;
 use crate::interpret::value::{Expressions, Value};
 use decode::Block;
 use flags::Flags;

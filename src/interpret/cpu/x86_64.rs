@@ -16,8 +16,9 @@ mod survey;
 mod vector;
 
 use super::{Bus, Event, Frame, Processor, Survey, Turn};
+use crate::interpret::address_map::AddressMap;
 use crate::interpret::layout;
-use crate::interpret::memory::{AddressMap, mask};
+use crate::interpret::memory::mask;
 use crate::interpret::value::{Expressions, Value};
 use decode::Code;
 use flags::Flags;

@@ -2,8 +2,8 @@
 
 use super::Bus;
 use super::decode::{Op, decode_one};
+use crate::interpret::address_map::AddressSet;
 use crate::interpret::cpu::Flow;
-use crate::interpret::memory::AddressSet;
 
 /// How many of the first `count` registers a function takes, seen without running it: up to the last one that is read
 /// before it is written. Calls end a path: what they are given was computed before.

@@ -2,8 +2,8 @@
 
 use super::Bus;
 use super::decode::{Op, decode_one};
+use crate::interpret::address_map::AddressSet;
 use crate::interpret::cpu::{Flow, Survey, Turn};
-use crate::interpret::memory::AddressSet;
 use disarm64::decoder::InsnId;
 
 /// All code that is reachable without following calls.

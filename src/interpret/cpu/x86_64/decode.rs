@@ -2,8 +2,8 @@
 
 use super::operands::Operand;
 use super::{Bus, Semantics, X86_64, control, float, integer, packed, strings, vector};
+use crate::interpret::address_map::AddressMap;
 use crate::interpret::cpu::Event;
-use crate::interpret::memory::AddressMap;
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, Mnemonic};
 use std::sync::OnceLock;
 

@@ -2,7 +2,7 @@
 
 use super::Bus;
 use super::decode::LONGEST_INSTRUCTION;
-use crate::interpret::memory::AddressSet;
+use crate::interpret::address_map::AddressSet;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, OpAccess};
 
 /// How many of `registers` (hardware numbers in argument order) a function takes, seen without running it: up to the

@@ -3,8 +3,8 @@
 use super::decode::{self, LONGEST_INSTRUCTION, Op, WINDOW};
 use super::operands::{NO_REGISTER, Operand};
 use super::{Bus, X86_64};
+use crate::interpret::address_map::AddressSet;
 use crate::interpret::cpu::{Flow, Survey, Turn};
-use crate::interpret::memory::AddressSet;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
 /// All code that is reachable without following calls.
