@@ -96,6 +96,8 @@ fn what_is_looked_at_is_never_overwritten() {
 
 #[test]
 fn an_empty_code_allows_nothing() {
+    assert_eq!(code(&["verify", PACKAGE, "--ops", ""]), Some(2));
+    assert_eq!(code(&["verify", PACKAGE, "--torch", "2.15.0+"]), Some(2));
     let unknown = ["verify", "testdata/artifacts/2.11.0-cuda-multi_arch.pt2", "--driver", "550"];
     assert_eq!(code(&unknown), Some(4));
     assert_eq!(code(&[&unknown[..], &["--allow-unknown="]].concat()), Some(2));

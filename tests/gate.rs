@@ -170,6 +170,13 @@ fn init_writes_a_file_that_holds_until_the_interface_changes() {
     assert_eq!(project.code(&["init", "build/multi.pt2"]), 0);
     assert_eq!(project.code(&["init", "build/multi.pt2"]), 2, "an existing file is left alone");
     assert_eq!(project.code(&["verify"]), 0);
+    assert_eq!(project.code(&["init", "build/multi.pt2", "-o", "elsewhere.toml"]), 0);
+    assert_eq!(
+        std::fs::read(project.file("elsewhere.toml")).ok(),
+        std::fs::read(project.file("aoti-inspect.toml")).ok()
+    );
+    project.write("build/cut.pt2", "PK");
+    assert_eq!(project.code(&["init", "build/cut.pt2", "--stdout"]), 3);
     std::fs::copy(Path::new(ARTIFACTS).join("2.15.0-cpu-mlp_dynamic.pt2"), project.file("build/multi.pt2")).unwrap();
     assert_eq!(project.code(&["verify"]), 1);
     assert!(project.text(&["verify"]).contains("interface-changed"));

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Writes `aoti-inspect.toml` here; an existing one is left alone unless `--force`.
+/// Writes `aoti-inspect.toml` here, or where `--output` says; an existing one here is left alone unless `--force`.
 pub fn run(args: &InitArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     let artifact = match &args.artifact {
         None => None,
@@ -20,13 +20,14 @@ pub fn run(args: &InitArgs, output: &OutputArgs) -> Result<Exit, CliError> {
             let opened = open::open(std::slice::from_ref(path), &Settings::default())?;
             let Some(artifact) = opened.artifacts.into_iter().next() else { return Ok(Exit::Unreadable) };
             if let Some(error) = &artifact.error {
-                return Err(CliError::usage(format!("{}: {error}", path.display())));
+                super::complain(&format!("{}: {error}", path.display()));
+                return Ok(Exit::Unreadable);
             }
             Some(artifact)
         }
     };
     let text = project_file(artifact.as_ref());
-    if args.stdout {
+    if args.stdout || !output.output.is_empty() {
         output.write_text(&text)?;
         return Ok(Exit::Holds);
     }

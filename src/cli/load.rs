@@ -181,7 +181,7 @@ impl LoadArgs {
             metadata: many(&self.metadata, &table.metadata).iter().map(|text| key_value(text)).collect(),
             exported: self.exported.as_deref().map(read_exported).transpose()?,
             host_unknown: Vec::new(),
-            ops: many(&self.ops, &table.ops),
+            ops: operators(many(&self.ops, &table.ops))?,
             op_libraries: if self.op_library.is_empty() { &table.op_library } else { &self.op_library }
                 .iter()
                 .map(|path| opened(path, OpLibrary::open(path)))
@@ -261,6 +261,14 @@ fn driver(text: &str) -> Result<Driver, CliError> {
 fn loader_word(text: &str) -> Result<LoaderWord, CliError> {
     LoaderWord::from_str(text, true)
         .map_err(|_| UsageError::unknown_word("loader", text, &["cpp", "python", "so"]).into())
+}
+
+/// An empty variable of a script must not read as "no operator is missing".
+fn operators(names: Vec<String>) -> Result<Vec<String>, CliError> {
+    match names.iter().find(|name| name.trim().is_empty()) {
+        Some(_) => Err(CliError::usage("--ops: an operator without a name; write mylib::blend or 'mylib::*'")),
+        None => Ok(names),
+    }
 }
 
 /// `KEY` or `KEY=VALUE`.

@@ -114,7 +114,7 @@ impl TorchVersion {
             Some((public, local)) => (public, Some(local)),
             None => (bare, None),
         };
-        let release = Release::from_text(public).ok_or_else(|| {
+        let release = Release::from_text(public).filter(|_| local != Some("")).ok_or_else(|| {
             UsageError::new(format!("torch `{text}`: give what torch.__version__ prints, such as `2.9.1+cu128`"))
         })?;
         let oldest = RELEASES.first().copied().unwrap_or(NEWEST);
@@ -222,7 +222,7 @@ mod tests {
         assert!(nightly.is_prerelease && nightly.build.is_none());
         assert!(read("2.10.0.dev20250901+rocm6.4").is_prerelease);
         assert_eq!(read("2.99.0").judged_as(), NEWEST);
-        for wrong in ["", "cu128", "1.13.1", "2", "3.0.0", "2.1.0"] {
+        for wrong in ["", "cu128", "1.13.1", "2", "3.0.0", "2.1.0", "2.9.1+"] {
             assert!(TorchVersion::from_text(wrong).is_err(), "{wrong}");
         }
     }
