@@ -25,7 +25,7 @@ pub use artifact::{
 pub use constant::{Constant, ConstantKind, Weights, WeightsLocation, WeightsTotal};
 pub use dim::{Dim, Relation, SymbolRange};
 pub use dtype::{DType, Device, DeviceKind};
-pub use evidence::{CODE_STOPPED, Conflict, Evidence, Unknown, Witness};
+pub use evidence::{Conflict, Evidence, Phase, Unknown, Witness};
 #[cfg(test)]
 pub(crate) use expr::tests::any_expr;
 pub use expr::{Bounds, Expr};

@@ -8,8 +8,8 @@ use crate::container::{self, Container, ModelFolder};
 use crate::error::{Error, Result};
 use crate::image::{Image, dating, isa};
 use crate::model::{
-    CODE_STOPPED, Checks, Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec,
-    Unknown, Witness,
+    Checks, Conflict, Constant, Device, Evidence, Interface, Kind, Model, Problem, Release, TensorSpec, Unknown,
+    Witness,
 };
 
 use std::collections::HashMap;
@@ -178,7 +178,7 @@ fn testimony(
         (None, Err(why)) => (Interface::default(), Vec::new(), Some(why)),
     };
     // what a claim says stands unconfirmed where the code could not be followed
-    interface.unknown.extend(stopped.into_iter().filter(|u| u.reason.starts_with(CODE_STOPPED)));
+    interface.unknown.extend(stopped.into_iter().filter(|u| u.stopped_in.is_some()));
     interface.unknown.dedup();
     if settings.code == CodeReading::Always
         && let Some(image) = image

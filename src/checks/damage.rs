@@ -2,7 +2,7 @@
 
 use super::Judgement;
 use super::codes::{Code, Page};
-use crate::model::{Artifact, CODE_STOPPED};
+use crate::model::{Artifact, Phase};
 use crate::report::{DAMAGED, Finding, Level, Outcome};
 use crate::target::LoadConfig;
 
@@ -54,11 +54,9 @@ pub const CODES: &[Code] = &[
 fn check_code(artifact: &Artifact, judgement: &mut Judgement) {
     for index in 0..artifact.models.len() {
         let subject = format!("models[{index}]");
-        let reasons = artifact.unknown.iter().filter(|unknown| unknown.fact == subject).map(|unknown| &unknown.reason);
-        let stops = |phase: &str| reasons.clone().find(|reason| reason.starts_with(phase));
-        let creation = format!("{CODE_STOPPED}creation: ");
-        if let Some(reason) = stops(&creation).or_else(|| stops(&format!("{CODE_STOPPED}initialisers: "))) {
-            let message = format!("what the file claims is not confirmed: {reason}");
+        let stops = |phase| artifact.unknown.iter().find(|u| u.fact == subject && u.stopped_in == Some(phase));
+        if let Some(unknown) = stops(Phase::Creation).or_else(|| stops(Phase::Initialisers)) {
+            let message = format!("what the file claims is not confirmed: {}", unknown.reason);
             judgement.push(Finding::new("code-unread", Outcome::Unknown, subject, message));
         }
     }

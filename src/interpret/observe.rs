@@ -11,7 +11,7 @@ mod weights;
 
 use super::session::Visit;
 use crate::image::Image;
-use crate::model::{CODE_STOPPED, Checks, Constant, Device, DeviceKind, Evidence, Interface, Unknown, Witness};
+use crate::model::{Checks, Constant, Device, DeviceKind, Evidence, Interface, Unknown, Witness};
 use names::Names;
 use symbols::Symbols;
 
@@ -45,7 +45,7 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>, traces: bool) -> Observ
     interface.weights = weights::location(visit, image);
     device(visit, &mut interface);
     for (phase, reason) in &visit.failures {
-        interface.unknown.push(Unknown::new("", format!("{CODE_STOPPED}{phase}: {reason}")));
+        interface.unknown.push(Unknown::behind(*phase, reason));
     }
     for reason in &visit.alternative_failures {
         interface

@@ -12,7 +12,7 @@ use super::value::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::image::Image;
 use crate::limits;
-use crate::model::{ConstantKind, DType, DeviceKind};
+use crate::model::{ConstantKind, DType, DeviceKind, Phase};
 
 /// Prefix of the container's functions.
 const CONTAINER: &str = "AOTInductorModelContainer";
@@ -66,7 +66,7 @@ pub struct Visit<'a> {
     /// constraints of creation, before those of the run
     pub run_constraints_at: usize,
     /// what went wrong: (phase, reason)
-    pub failures: Vec<(&'static str, String)>,
+    pub failures: Vec<(Phase, String)>,
     /// the run came to its end
     pub has_run: bool,
     /// records of the run, before those of runs along other branches
@@ -123,10 +123,10 @@ pub fn create<'a>(image: &'a Image<'_>, options: &Options) -> Result<Visit<'a>> 
                 break;
             }
             Err(Exit::Throw(message)) => {
-                visit.failures.push(("creation", format!("the library throws: {message}")));
+                visit.failures.push((Phase::Creation, format!("the library throws: {message}")));
             }
             Err(Exit::Stop(stop)) => {
-                visit.failures.push(("creation", stop.to_string()));
+                visit.failures.push((Phase::Creation, stop.to_string()));
                 break;
             }
         }
@@ -182,7 +182,7 @@ struct Getter {
 }
 
 impl Visit<'_> {
-    fn fail(&mut self, phase: &'static str, exit: Exit) {
+    fn fail(&mut self, phase: Phase, exit: Exit) {
         let reason = match exit {
             Exit::Throw(message) => format!("the library throws: {message}"),
             Exit::Stop(stop) => stop.to_string(),
@@ -198,7 +198,7 @@ impl Visit<'_> {
             }
             if let Err(exit) = self.machine.call(function, &arguments) {
                 let is_end = matches!(exit, Exit::Stop(Stop::Budget));
-                self.fail("initialisers", exit);
+                self.fail(Phase::Initialisers, exit);
                 if is_end {
                     break;
                 }
@@ -259,7 +259,7 @@ impl Visit<'_> {
             Ok(code) if code.bits as u32 == 0 => Some(self.machine.bus.memory.read(slot, len)),
             Ok(_) => None,
             Err(exit) => {
-                self.fail("getters", exit);
+                self.fail(Phase::Getters, exit);
                 None
             }
         }
@@ -268,7 +268,7 @@ impl Visit<'_> {
         let getter = self.getter(name);
         let count = usize::try_from(self.ask(getter, None, 8)?).ok()?;
         if count > limits::TENSORS {
-            self.failures.push(("getters", format!("{name} answers {count}, more than {}", limits::TENSORS)));
+            self.failures.push((Phase::Getters, format!("{name} answers {count}, more than {}", limits::TENSORS)));
             return None;
         }
         Some(count)
@@ -333,7 +333,7 @@ impl Visit<'_> {
                 }
             }
             Ok(_) => {}
-            Err(exit) => self.fail("getters", exit),
+            Err(exit) => self.fail(Phase::Getters, exit),
         }
     }
 
@@ -352,8 +352,8 @@ impl Visit<'_> {
         self.outputs = outputs;
         match result {
             Ok(code) if code.bits as u32 == 0 => self.has_run = true,
-            Ok(code) => self.failures.push(("run", format!("it returned error {}", code.bits as u32))),
-            Err(exit) => self.fail("run", exit),
+            Ok(code) => self.failures.push((Phase::Run, format!("it returned error {}", code.bits as u32))),
+            Err(exit) => self.fail(Phase::Run, exit),
         }
         if self.has_run {
             self.run_alternatives(function, container);

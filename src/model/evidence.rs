@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt;
 
 /// Where a fact was read. Ordered from the cheapest claim to the strongest proof is *not* implied:
 /// code (`Code`, `CrossReference`) beats claims (`Metadata`, `Source`, `FileName`).
@@ -87,8 +88,29 @@ impl Evidence {
     }
 }
 
-/// Begins the reason of what is unknown because interpreting the machine code ended early; the phase follows.
-pub const CODE_STOPPED: &str = "reading the machine code, ";
+/// A part of interpreting a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// what runs when it is opened
+    Initialisers,
+    /// the model is made
+    Creation,
+    /// names, counts and constants are asked for
+    Getters,
+    /// the model runs
+    Run,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Initialisers => "initialisers",
+            Self::Creation => "creation",
+            Self::Getters => "getters",
+            Self::Run => "run",
+        })
+    }
+}
 
 /// A fact that could not be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -97,12 +119,20 @@ pub struct Unknown {
     pub fact: String,
     /// one clause a person understands
     pub reason: String,
+    /// interpreting the machine code ended there, for this reason
+    #[serde(skip)]
+    pub stopped_in: Option<Phase>,
 }
 
 impl Unknown {
     /// `fact` is a path such as `inputs[0].dtype`.
     pub fn new(fact: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { fact: fact.into(), reason: reason.into() }
+        Self { fact: fact.into(), reason: reason.into(), stopped_in: None }
+    }
+    /// All that interpreting the machine code would have told beyond a phase.
+    pub fn behind(phase: Phase, reason: &str) -> Self {
+        let reason = format!("reading the machine code, {phase}: {reason}");
+        Self { fact: String::new(), reason, stopped_in: Some(phase) }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::interpret::tensors::{Kind, TensorId};
 use crate::interpret::trace::Record;
 use crate::interpret::value::{Relation, Value};
 use crate::limits;
-use crate::model::{Argument, Assumption, Comparison, Condition, Dim, Expr, Interface, Step, Trace};
+use crate::model::{Argument, Assumption, Comparison, Condition, Dim, Expr, Interface, Phase, Step, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Conditions that a trace lists; real ones have a few.
@@ -26,7 +26,7 @@ pub fn trace(visit: &Visit<'_>, symbols: &Symbols, names: &Names, interface: &In
         planner.add(record, &mut plan);
     }
     // a getter that fails leaves the run as it is
-    let failure = visit.failures.iter().find(|(phase, _)| *phase != "getters");
+    let failure = visit.failures.iter().find(|(phase, _)| *phase != Phase::Getters);
     let stopped = failure.map(|(phase, reason)| format!("{phase}: {reason}"));
     let mut assumes = planner.assumptions();
     let too_many =
