@@ -2,20 +2,20 @@
 //!
 //! A page that is only read is a view of the file. Reads of what was never mapped give zeros.
 
+mod shadows;
+mod undo;
+
 use super::address_map::AddressMap;
-use super::layout;
-use super::tensors;
-use super::value::{Expressions, Origin, Shadow, Value};
+use super::value::{Expressions, Shadow, Value};
 use crate::limits;
 use crate::source::Region;
+use undo::Undo;
 
 const PAGE: usize = 4096;
 /// Bits of an address within its page.
 const OFFSET: u64 = PAGE as u64 - 1;
 /// Direct-mapped table of the pages used last.
 const RECENT: usize = 64;
-/// Room for the log of writes from the first on; wide models need more.
-const LOG_ENTRIES: usize = 16_384;
 
 /// A part of the file that is visible at an address.
 #[derive(Debug, Clone, Copy)]
@@ -70,15 +70,6 @@ impl Page<'_> {
         let (first, last) = (offset / 8, (offset + len.max(1) - 1) / 8);
         is_marked(first) || first != last && (first + 1..last + 1).any(is_marked)
     }
-}
-
-enum Undo {
-    /// up to eight bytes that were there
-    Word { address: u64, len: u8, old: u64 },
-    /// more bytes
-    Block { address: u64, old: Box<[u8]> },
-    /// the shadow that was there, if any
-    Shadow { address: u64, old: Option<(u8, Shadow)> },
 }
 
 /// The memory of the closed machine.
@@ -277,22 +268,6 @@ impl<'a> Memory<'a> {
             None => Value::new(self.read(address, len)),
         }
     }
-    fn shadow_at(&mut self, expressions: &mut Expressions, address: u64, len: usize) -> Option<Shadow> {
-        let known = self.shadows.get(&address).copied().filter(|s| usize::from(s.0) >= len).map(|s| s.1);
-        known.or_else(|| self.promised(expressions, address))
-    }
-
-    /// Makes the words from an address on symbols when they are read: sizes and strides of a tensor of unknown rank.
-    pub fn promise(&mut self, address: u64, words: usize) {
-        for word in 0..words as u64 {
-            self.mark(address.wrapping_add(8 * word), 8);
-        }
-    }
-    fn promised(&mut self, expressions: &mut Expressions, address: u64) -> Option<Shadow> {
-        let (slot, property) = tensors::promised_word(address)?;
-        let owner = u32::try_from(self.read(slot, 8)).ok()?.checked_sub(1)?;
-        Some(expressions.symbol(Origin::Tensor(owner, property), tensors::first_guess(property, 0)))
-    }
 
     /// Writes the low `len` bytes (at most 8) of a value and its shadow.
     #[inline]
@@ -328,13 +303,6 @@ impl<'a> Memory<'a> {
         }
     }
 
-    #[inline]
-    fn note(&mut self, undo: Undo) {
-        self.log.push(undo);
-        // the write is done and can be undone, the run ends after it
-        self.is_full |= self.log.len() > limits::UNDO_ENTRIES;
-    }
-
     /// Writes bytes; shadows there go.
     pub fn write_bytes(&mut self, address: u64, new: &[u8]) {
         let mut address = address;
@@ -368,95 +336,6 @@ impl<'a> Memory<'a> {
         }
     }
 
-    fn mark(&mut self, address: u64, len: usize) {
-        for byte in [address, address.wrapping_add(len as u64).wrapping_sub(1)] {
-            let granule = (byte & OFFSET) as usize / 8;
-            let index = self.page_index(byte);
-            let Some(page) = self.pages.get_mut(index) else { continue };
-            page.has_shadows = true;
-            if let Some(word) = page.shadowed.get_mut(granule / 64) {
-                *word |= 1 << (granule % 64);
-            }
-        }
-    }
-
-    fn set_shadow(&mut self, address: u64, len: usize, shadow: Shadow) {
-        self.mark(address, len);
-        let old = self.shadows.insert(address, (len as u8, shadow));
-        if self.is_logging {
-            self.note(Undo::Shadow { address, old });
-        }
-    }
-
-    fn clear_shadows(&mut self, address: u64, len: usize) {
-        for before in 0..7u64 {
-            let start = address.wrapping_sub(7 - before);
-            let reach = 7 - before;
-            if self.shadows.get(&start).is_some_and(|(size, _)| u64::from(*size) > reach) {
-                self.drop_shadow(start);
-            }
-        }
-        for start in address..address.saturating_add(len as u64) {
-            if self.shadows.contains_key(&start) {
-                self.drop_shadow(start);
-            }
-        }
-        // granules that lie fully inside are free of shadows now
-        let end = address.saturating_add(len as u64);
-        let mut granule = address.saturating_add(7) & !7;
-        while let Some(next) = granule.checked_add(8).filter(|next| *next <= end) {
-            let index = self.page_index(granule);
-            let bit = (granule & OFFSET) as usize / 8;
-            if let Some(word) = self.pages.get_mut(index).and_then(|p| p.shadowed.get_mut(bit / 64)) {
-                *word &= !(1 << (bit % 64));
-            }
-            granule = next;
-        }
-    }
-
-    fn drop_shadow(&mut self, address: u64) {
-        if let Some(old) = self.shadows.remove(&address)
-            && self.is_logging
-        {
-            self.note(Undo::Shadow { address, old: Some(old) });
-        }
-    }
-
-    /// Copies bytes with the shadows that lie fully inside.
-    pub fn copy(&mut self, expressions: &mut Expressions, to: u64, from: u64, len: usize) {
-        if layout::TENSORS.contains(&from) {
-            for word in 0..(len / 8).min(64) as u64 {
-                let value = self.load(expressions, from.wrapping_add(8 * word), 8);
-                self.store_for_good(from.wrapping_add(8 * word), 8, value);
-            }
-        }
-        let mut buffer = vec![0; len];
-        self.read_bytes(from, &mut buffer);
-        let mut moved = Vec::new();
-        if !self.shadows.is_empty() {
-            let end = from.saturating_add(len as u64);
-            let mut at = from;
-            while at < end {
-                let offset = (at & OFFSET) as usize;
-                let step = (8 - offset % 8).min((end - at) as usize);
-                if self.page(at).is_some_and(|p| p.is_shadowed(offset, step)) {
-                    for start in at..at + step as u64 {
-                        if let Some((size, shadow)) = self.shadows.get(&start).copied()
-                            && start.saturating_add(u64::from(size)) <= end
-                        {
-                            moved.push((start - from, size, shadow));
-                        }
-                    }
-                }
-                at += step as u64;
-            }
-        }
-        self.write_bytes(to, &buffer);
-        for (offset, size, shadow) in moved {
-            self.set_shadow(to.wrapping_add(offset), usize::from(size), shadow);
-        }
-    }
-
     /// Sets `len` bytes.
     pub fn fill(&mut self, address: u64, byte: u8, len: usize) {
         let chunk = [byte; 256];
@@ -485,73 +364,6 @@ impl<'a> Memory<'a> {
         text.truncate(cap);
         text
     }
-
-    /// Starts or stops the log. Stopping forgets it.
-    pub fn set_logging(&mut self, on: bool) {
-        self.is_logging = on;
-        if on && self.log.capacity() == 0 {
-            // memory that is not touched costs nothing; growing would copy
-            self.log.reserve_exact(LOG_ENTRIES);
-        }
-        if !on {
-            self.log.clear();
-            self.log_blocks = 0;
-        }
-    }
-    /// Bytes that the log holds.
-    pub fn log_bytes(&self) -> usize {
-        self.log.len().saturating_mul(size_of::<Undo>()).saturating_add(self.log_blocks)
-    }
-    /// Writes a value that stays when other writes are undone: what a tensor is does not change.
-    pub fn store_for_good(&mut self, address: u64, len: usize, value: Value) {
-        let paused = self.pause_log();
-        self.store(address, len, value);
-        self.resume_log(paused);
-    }
-    /// Writes from here on stay, until [`Memory::resume_log`]: for what is made once and kept by its address.
-    pub fn pause_log(&mut self) -> bool {
-        std::mem::replace(&mut self.is_logging, false)
-    }
-    /// Goes on as before [`Memory::pause_log`].
-    pub fn resume_log(&mut self, was_logging: bool) {
-        self.is_logging = was_logging;
-    }
-    /// A point to return to.
-    pub fn point(&self) -> usize {
-        self.log.len()
-    }
-    /// Undoes all writes since a point.
-    pub fn undo(&mut self, point: usize) {
-        let was_logging = std::mem::replace(&mut self.is_logging, false);
-        while self.log.len() > point {
-            match self.log.pop() {
-                Some(Undo::Word { address, len, old }) => {
-                    self.restore(address, old.to_le_bytes().get(..usize::from(len)).unwrap_or_default());
-                }
-                Some(Undo::Block { address, old }) => self.restore(address, &old),
-                Some(Undo::Shadow { address, old }) => {
-                    if let Some((len, shadow)) = old {
-                        self.set_shadow(address, usize::from(len), shadow);
-                    } else {
-                        self.shadows.remove(&address);
-                    }
-                }
-                None => break,
-            }
-        }
-        self.is_logging = was_logging;
-    }
-
-    /// Puts bytes back without touching shadows: these have their own entries in the log.
-    fn restore(&mut self, address: u64, old: &[u8]) {
-        let offset = (address & OFFSET) as usize;
-        if let Some(page) = self.page_to_write(address)
-            && let Bytes::Own(bytes) = &mut page.bytes
-            && let Some(place) = bytes.get_mut(offset..offset + old.len())
-        {
-            place.copy_from_slice(old);
-        }
-    }
 }
 
 impl Default for Memory<'_> {
@@ -571,45 +383,6 @@ pub const fn mask(len: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shadows_follow_the_assignment_and_go_with_a_write() {
-        let mut expressions = Expressions::new();
-        let mut memory = Memory::new();
-        let size = expressions.symbol(Origin::FileSize, 13);
-        memory.store(0x5000, 8, Value { bits: 13, shadow: Some(size) });
-        assert_eq!(memory.load(&mut expressions, 0x5000, 4).bits, 13);
-        expressions.assign(size, 20);
-        assert_eq!(memory.load(&mut expressions, 0x5000, 8).bits, 20);
-        memory.write(0x5004, 1, 0);
-        assert_eq!(memory.load(&mut expressions, 0x5000, 8).shadow, None);
-    }
-
-    #[test]
-    fn undo_returns_bytes_and_shadows() {
-        let mut expressions = Expressions::new();
-        let mut memory = Memory::new();
-        let size = expressions.symbol(Origin::FileSize, 13);
-        memory.store(0xffc, 8, Value { bits: 13, shadow: Some(size) });
-        memory.set_logging(true);
-        let point = memory.point();
-        memory.write(0x1000, 4, 7);
-        memory.write_bytes(0xff0, &[1; 64]);
-        assert_eq!(memory.load(&mut expressions, 0xffc, 8).shadow, None);
-        memory.undo(point);
-        assert_eq!(memory.load(&mut expressions, 0xffc, 8), Value { bits: 13, shadow: Some(size) });
-        assert_eq!(memory.read(0xff0, 8), 0);
-    }
-
-    #[test]
-    fn copies_carry_shadows() {
-        let mut expressions = Expressions::new();
-        let mut memory = Memory::new();
-        let size = expressions.symbol(Origin::FileSize, 13);
-        memory.store(0x2008, 8, Value { bits: 13, shadow: Some(size) });
-        memory.copy(&mut expressions, 0x9ff8, 0x2000, 24);
-        assert_eq!(memory.load(&mut expressions, 0xa000, 8).shadow, Some(size));
-    }
 
     #[test]
     fn nothing_is_written_through_a_null_pointer() {
@@ -635,25 +408,5 @@ mod tests {
         // pages that are there stay usable
         memory.write(0x1010, 8, 7);
         assert_eq!(memory.read(0x1010, 8), 7);
-    }
-
-    #[test]
-    fn undo_entries_of_every_form_have_a_border() {
-        let mut expressions = Expressions::new();
-        let size = expressions.symbol(Origin::FileSize, 1);
-        let forms: [&dyn Fn(&mut Memory<'_>); 3] =
-            [&|memory| memory.write(0x1000, 8, 1), &|memory| memory.write_bytes(0x1000, &[1; 9]), &|memory| {
-                memory.set_shadow(0x1000, 8, size)
-            }];
-        for form in forms {
-            let mut memory = Memory::new();
-            memory.write(0x1000, 8, 0);
-            memory.set_logging(true);
-            memory.log.resize_with(limits::UNDO_ENTRIES - 1, || Undo::Shadow { address: 0, old: None });
-            form(&mut memory);
-            assert!(!memory.is_full, "{}", memory.log.len());
-            form(&mut memory);
-            assert!(memory.is_full, "{}", memory.log.len());
-        }
     }
 }
