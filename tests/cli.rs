@@ -396,3 +396,9 @@ fn packaged_man_page_and_completions_are_current() {
         );
     }
 }
+
+#[test]
+fn what_holds_of_several_models_is_said_once() {
+    let text = stdout(&["show", TWO]);
+    assert_eq!(text.matches("asks for an executable stack").count(), 1, "{text}");
+}

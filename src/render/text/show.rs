@@ -10,6 +10,7 @@ use crate::model::{Artifact, Constant, Dim, Kernel, Model, Platform, TensorSpec,
 use crate::render::escape;
 use crate::report::{Finding, Outcome};
 use crate::target::LoadConfig;
+use std::collections::HashSet;
 use std::io::{Result, Write};
 
 /// Constants and kernels listed without `--all`.
@@ -329,7 +330,10 @@ fn write_notes(artifact: &Artifact, options: &TextOptions, out: &mut dyn Write) 
         return Ok(());
     }
     let report = verify_artifact(artifact, &LoadConfig::default(), &Policy::default());
-    let notes: Vec<&Finding> = report.findings.iter().filter(|f| f.outcome != Outcome::Pass).collect();
+    // what holds of several models is said once
+    let mut said = HashSet::new();
+    let notes = report.findings.iter().filter(|finding| finding.outcome != Outcome::Pass);
+    let notes: Vec<&Finding> = notes.filter(|finding| said.insert(&finding.message)).collect();
     if notes.is_empty() {
         return Ok(());
     }
