@@ -267,10 +267,10 @@ impl<'a> Image<'a> {
     /// C++ constructors run from [`Image::entry`] there.
     ///
     /// # Errors
-    /// As [`Image::relocations`], on which the arrays depend.
+    /// As [`Image::relocations`], on which the arrays depend; [`ErrorKind::Limit`] for too many functions.
     pub fn init_functions(&self) -> Result<Vec<u64>> {
         let relocations = self.relocations()?;
-        Ok(reader!(self, r => r.init_functions(self, relocations)))
+        reader!(self, r => r.init_functions(self, relocations))
     }
 
     /// Lines of an ELF `.comment` section: one per compiler and linker that contributed.
@@ -388,6 +388,14 @@ impl NameBudget {
         self.0 = self.0.saturating_sub(name.len() as u64 + 1);
         Some(name)
     }
+}
+
+/// Some of a table of functions would pass for all of it: nobody would look at the code of the others.
+fn all_functions(count: u64, table: &str) -> Result<()> {
+    if count > crate::limits::SYMBOLS as u64 {
+        return Err(Error::limit(format!("more than {} functions", crate::limits::SYMBOLS)).in_section(table));
+    }
+    Ok(())
 }
 
 /// A problem in a named table.

@@ -54,14 +54,14 @@ pub struct WrapperSource {
 ///
 /// # Errors
 /// [`crate::error::ErrorKind::NotAoti`] when there is no model constructor in it, `Damaged` when the constructor has no
-/// counts, `Limit` for a source longer than [`limits::SOURCE_BYTES`].
+/// counts, `Limit` for a source longer than [`limits::SOURCE_BYTES`], or with more of anything than [`limits::KERNELS`].
 pub fn read(source: &[u8], kernel_source: Option<&[u8]>) -> Result<WrapperSource> {
     let longest = source.len().max(kernel_source.map_or(0, <[u8]>::len));
     if longest as u64 > limits::SOURCE_BYTES {
         return Err(Error::limit(format!("{longest} bytes of source, more than {}", limits::SOURCE_BYTES)));
     }
     let text = crate::source::text(source);
-    let blocks = Blocks::split(&text);
+    let blocks = Blocks::split(&text)?;
     let constructor = blocks.list.iter().rfind(|b| b.kind == Kind::Constructor).ok_or_else(|| {
         Error::new(crate::error::ErrorKind::NotAoti, "no constructor of an AOTInductor model in this source")
     })?;
@@ -70,7 +70,7 @@ pub fn read(source: &[u8], kernel_source: Option<&[u8]>) -> Result<WrapperSource
     let mut kernels = kernels::Kernels::default();
     let kernel_text = kernel_source.map(crate::source::text);
     if let Some(text) = &kernel_text {
-        declare_kernels(&Blocks::split(text), &mut kernels);
+        declare_kernels(&Blocks::split(text)?, &mut kernels);
     }
     declare_kernels(&blocks, &mut kernels);
 
@@ -95,6 +95,10 @@ pub fn read(source: &[u8], kernel_source: Option<&[u8]>) -> Result<WrapperSource
         folds_constants |= blocks.lines(block).any(|line| line.text.contains("output_handles["));
     }
     let _ = folding.finish();
+    // some calls would pass for all of them
+    if let Some(what) = kernels.cut.or(run.cut) {
+        return Err(Error::limit(format!("more than {} {what}", limits::KERNELS)));
+    }
 
     let included = memchr::memmem::find(blocks.head().as_bytes(), b"/aoti_include/")
         .and_then(|at| blocks.head().get(at..))
@@ -275,6 +279,29 @@ mod tests {
         assert_eq!(shown(found.outputs.first()), "int64 [s5, s9] [s9, 1] cpu own");
         let open: Vec<&Relation> = found.relations.iter().collect();
         assert_eq!(open.iter().map(|r| r.subject.as_str()).collect::<Vec<_>>(), ["inputs[0].shape[1]"]);
+    }
+
+    #[test]
+    fn dims_have_a_border() {
+        let of = |dims: usize| {
+            let sizes = vec!["2L"; dims].join(", ");
+            let body = format!(
+                "auto buf0 = at::empty_strided({{{sizes}}}, {{{sizes}}}, at::TensorOptions(c10::Device(at::kCPU)).dtype(at::kLong));\noutput_handles[0] = buf0.release();"
+            );
+            interface((0, 1, 0), "", &body).outputs[0].shape.as_ref().map(Vec::len)
+        };
+        assert_eq!(of(limits::RANK), Some(limits::RANK));
+        assert_eq!(of(limits::RANK + 1), None);
+    }
+
+    #[test]
+    fn a_source_is_refused_beyond_the_borders_of_its_calls() {
+        let calls = "    at::mm(a);\n".repeat(limits::KERNELS + 1);
+        let source = format!(
+            "AOTInductorModel::AOTInductorModel(x)\n    : AOTInductorModelBase(1, 1, 0, x) {{\n}}\nvoid AOTInductorModel::run_impl(\n    int x\n) {{\n{calls}}}\n"
+        );
+        let refused = read(source.as_bytes(), None).unwrap_err();
+        assert!(refused.message().contains("more than 65536 operators"), "{refused}");
     }
 
     #[test]

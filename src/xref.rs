@@ -16,7 +16,7 @@ mod walk;
 pub use message::{CheckKind, CheckValue};
 pub use text::{TextMention, text_mentions};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::limits;
 use code::{Code, Imports};
@@ -67,10 +67,11 @@ pub struct CrossReference {
 ///
 /// # Errors
 /// [`crate::error::ErrorKind::Unsupported`] for other processors than x86-64 and AArch64,
-/// [`crate::error::ErrorKind::Limit`] for more code than [`limits::CODE_BYTES`].
+/// [`crate::error::ErrorKind::Limit`] for more code than [`limits::CODE_BYTES`], for more messages than [`limits::CHECKS`]
+/// or further apart than [`limits::CHECK_TEXT_BYTES`]: inputs that are not looked at would pass for unchecked ones.
 pub fn read(image: &Image<'_>) -> Result<CrossReference> {
     let code = Code::new(image)?;
-    let sweep = sweep::sweep(&code);
+    let sweep = sweep::sweep(&code)?;
     let mut result = CrossReference {
         has_environment: sweep.has_environment,
         instructions: sweep.instructions,
@@ -89,7 +90,7 @@ pub fn read(image: &Image<'_>) -> Result<CrossReference> {
             Err(reason) => result.unresolved.push(Unresolved { input, kind, address: mention.text, reason }),
         }
     }
-    result.unresolved.extend(unmentioned(&code, &sweep));
+    result.unresolved.extend(unmentioned(&code, &sweep)?);
     result.checks.sort_by_key(|check| (check.input, check.address));
     result.checks.dedup_by(|a, b| (a.input, a.kind, &a.value, &a.compared) == (b.input, b.kind, &b.value, &b.compared));
     Ok(result)
@@ -101,24 +102,29 @@ fn is_null_test(compared: &CheckValue, value: &CheckValue) -> bool {
 }
 
 /// Messages that lie among the mentioned ones, and that no instruction mentions in a form known here.
-fn unmentioned(code: &Code<'_>, sweep: &sweep::Sweep) -> Vec<Unresolved> {
+fn unmentioned(code: &Code<'_>, sweep: &sweep::Sweep) -> Result<Vec<Unresolved>> {
     let mut known: Vec<u64> = sweep.mentions.iter().map(|mention| mention.text).collect();
     known.sort_unstable();
-    let (Some(first), Some(last)) = (known.first(), known.last()) else { return Vec::new() };
+    let (Some(first), Some(last)) = (known.first(), known.last()) else { return Ok(Vec::new()) };
     // the compiler keeps the texts of one file together
     let before = first & 0xfff;
-    let Some(start) = first.checked_sub(before) else { return Vec::new() };
-    let length = last.saturating_sub(start).saturating_add(0x1000).min(limits::CHECK_TEXT_BYTES);
+    let Some(start) = first.checked_sub(before) else { return Ok(Vec::new()) };
+    let length = last.saturating_sub(start).saturating_add(0x1000);
+    if length > limits::CHECK_TEXT_BYTES {
+        let what = format!("check messages lie among {length} bytes, more than {}", limits::CHECK_TEXT_BYTES);
+        return Err(Error::limit(what));
+    }
     let bytes = code.bytes(start, usize::try_from(length).unwrap_or(usize::MAX));
-    memchr::memmem::find_iter(bytes, message::HANDLES)
+    let found = memchr::memmem::find_iter(bytes, message::HANDLES)
         .filter_map(|offset| {
             let address = start.checked_add(offset as u64)?;
             let (input, kind) = message::parse_message(bytes.get(offset..)?)?;
             let is_new = known.binary_search(&address).is_err();
             is_new.then_some(Unresolved { input, kind, address, reason: "no instruction mentions its message" })
         })
-        .take(limits::CHECKS)
-        .collect()
+        .take(limits::CHECKS + 1)
+        .collect();
+    sweep::all_of(found)
 }
 
 #[cfg(test)]
@@ -146,16 +152,24 @@ mod tests {
 
     #[test]
     fn the_search_for_unmentioned_messages_has_a_border() {
-        let of = |end: usize| {
-            let mut data = vec![0; limits::CHECK_TEXT_BYTES as usize + 0x1000];
-            data[end - MESSAGE.len()..end].copy_from_slice(MESSAGE);
+        let of = |data: &[u8], length: u64| {
             let code =
-                Code::of(Processor::X86_64, Part { address: 0, bytes: &[] }, Part { address: 0x1000, bytes: &data });
-            let mentions = vec![mention(0x1000), mention(0x1000 + limits::CHECK_TEXT_BYTES)];
-            unmentioned(&code, &sweep::Sweep { mentions, ..sweep::Sweep::default() }).len()
+                Code::of(Processor::X86_64, Part { address: 0, bytes: &[] }, Part { address: 0x1000, bytes: data });
+            // the page of the last one is searched too
+            let mentions = vec![mention(0x1000), mention(length)];
+            let found = unmentioned(&code, &sweep::Sweep { mentions, ..sweep::Sweep::default() });
+            found.map(|all| all.len()).map_err(|e| e.to_string())
         };
-        assert_eq!(of(limits::CHECK_TEXT_BYTES as usize), 1);
-        assert_eq!(of(limits::CHECK_TEXT_BYTES as usize + 1), 0);
+        let mut data = vec![0; limits::CHECK_TEXT_BYTES as usize];
+        let end = data.len();
+        data[end - MESSAGE.len()..].copy_from_slice(MESSAGE);
+        assert_eq!(of(&data, limits::CHECK_TEXT_BYTES), Ok(1));
+        let refused = of(&data, limits::CHECK_TEXT_BYTES + 1).unwrap_err();
+        assert!(refused.contains("16777217 bytes, more than 16777216"), "{refused}");
+        let messages =
+            |count: usize| of(&[&[0; 0x100], MESSAGE.repeat(count).as_slice()].concat(), limits::CHECK_TEXT_BYTES);
+        assert_eq!(messages(limits::CHECKS), Ok(limits::CHECKS));
+        assert!(messages(limits::CHECKS + 1).unwrap_err().contains("more than 131072 check messages"));
     }
 
     #[test]
@@ -172,9 +186,9 @@ mod tests {
             );
             let mentions = vec![mention(1); before];
             let sweep = sweep::go_on(&code, sweep::Sweep { mentions, ..sweep::Sweep::default() });
-            sweep.mentions.len()
+            sweep.map(|sweep| sweep.mentions.len()).map_err(|e| e.to_string())
         };
-        assert_eq!(of(limits::CHECKS - 1), limits::CHECKS);
-        assert_eq!(of(limits::CHECKS), limits::CHECKS);
+        assert_eq!(of(limits::CHECKS - 1), Ok(limits::CHECKS));
+        assert!(of(limits::CHECKS).unwrap_err().contains("more than 131072 check messages"));
     }
 }

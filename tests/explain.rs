@@ -251,7 +251,7 @@ fn crash_addresses_are_followed_into_the_library() {
     let file = assemble::assemble("m.pt2", &container, &Settings::default());
     let library = container.members().find(|m| m.name().ends_with(".wrapper.so")).unwrap();
     let image = aoti_inspect::image::Image::open(library.region().unwrap()).unwrap();
-    let functions = aoti_inspect::image::functions::functions(&image);
+    let functions = aoti_inspect::image::functions::functions(&image).unwrap();
     let kernel = functions
         .iter()
         .find(|f| f.name.as_deref().is_some_and(|n| n.starts_with("cpp_fused") && !n.contains('.')))

@@ -315,10 +315,15 @@ fn folders_have_a_border() {
         std::fs::create_dir_all(&deepest).unwrap();
         std::fs::copy(artifact("2.15.0-cpu-mlp_dynamic.so"), deepest.join("model.so")).unwrap();
         let found = container::walk(root.path()).unwrap();
-        (found.candidates.len(), found.skipped.len())
+        // the same as an unpacked package
+        std::fs::write(root.path().join("archive_format"), "pt2").unwrap();
+        let package = container::open(root.path()).map(|package| package.members().count());
+        (found.candidates.len(), found.skipped.len(), package.map_err(|e| e.to_string()))
     };
-    assert_eq!(of(limits::FOLDER_DEPTH), (1, 0));
-    assert_eq!(of(limits::FOLDER_DEPTH + 1), (0, 1));
+    assert_eq!(of(limits::FOLDER_DEPTH), (1, 0, Ok(2)));
+    let (candidates, skipped, package) = of(limits::FOLDER_DEPTH + 1);
+    assert_eq!((candidates, skipped), (0, 1));
+    assert!(package.unwrap_err().contains("lies more than 16 folders deep"));
 }
 
 #[test]

@@ -119,9 +119,8 @@ pub fn find_registered(container: &Container, ops: &mut [CustomOp], problems: &m
         return;
     }
     for member in container.members().filter(|member| member.role() == Role::CustomOpLibrary) {
-        match member.bytes(limits::CODE_BYTES) {
-            Ok(bytes) => {
-                let schemas = OpSchemas::read(bytes);
+        match member.bytes(limits::CODE_BYTES).and_then(|bytes| Ok((bytes, OpSchemas::read(bytes)?))) {
+            Ok((bytes, schemas)) => {
                 let open = ops.iter_mut().filter(|op| op.registered_by.is_none());
                 for op in open.filter(|op| op.name.as_ref().is_some_and(|name| schemas.define(bytes, name))) {
                     op.registered_by = Some(member.name().to_owned());

@@ -1,6 +1,7 @@
 //! Kernels with their files: present or not, what they hold, and files that nothing asks for.
 
 use crate::container::{Container, ModelFolder};
+use crate::error::{Error, ErrorKind};
 use crate::image::Image;
 use crate::image::dating;
 use crate::image::functions::functions;
@@ -68,21 +69,28 @@ pub fn find_files(
 
 /// Reads the assertions of C++ kernels that no source tells: the text is in the library, and the kernel's code takes
 /// its address.
-pub fn find_assertions(image: &Image<'_>, kernels: &mut [Kernel]) {
+pub fn find_assertions(image: &Image<'_>, kernels: &mut [Kernel], problems: &mut Vec<Problem>) {
     let is_open = |k: &Kernel| k.kind == KernelKind::Cpp && k.assertions.is_empty();
-    if !kernels.iter().any(is_open) {
-        return;
-    }
+    let Some(first) = kernels.iter().position(is_open) else { return };
     if !dating::has_text(image, Kernel::INDEX_ASSERTION.as_bytes()) {
         return;
     }
     let cpp = kernels.iter_mut().filter(|k| k.kind == KernelKind::Cpp);
     let mut by_name: HashMap<String, &mut Kernel> = cpp.map(|k| (k.name.clone(), k)).collect();
-    for function in functions(image) {
+    let mut failed = |error: &Error| {
+        // code of other processors is not read, which other facts tell
+        if error.kind() == ErrorKind::Limit {
+            problems.push(problem("library", first, error));
+        }
+    };
+    let functions = functions(image).inspect_err(&mut failed).unwrap_or_default();
+    for function in functions {
         // compilers split functions: `k.cold`, `k._omp_fn.0`
         let Some(name) = &function.name else { continue };
         let Some(kernel) = name.split('.').next().and_then(|whole| by_name.get_mut(whole)) else { continue };
-        for mention in xref::text_mentions(image, &function, Kernel::INDEX_ASSERTION).unwrap_or_default() {
+        let mentions = xref::text_mentions(image, &function, Kernel::INDEX_ASSERTION);
+        let Ok(mentions) = mentions.inspect_err(&mut failed) else { return };
+        for mention in mentions {
             if !kernel.assertions.contains(&mention.text) {
                 let detail = format!("{name} holds `{}`", mention.text);
                 kernel.evidence.push(Evidence::new(Witness::CrossReference, detail).at_offset(mention.address));
@@ -125,7 +133,7 @@ pub fn find_embedded(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems: &mu
 pub fn find_host_fatbins(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems: &mut Vec<Problem>) {
     let Some(section) = image.section(".nv_fatbin") else { return };
     let region = section.offset.and_then(|offset| image.region().sub(offset, section.size));
-    let missing = || crate::error::Error::damaged("its bytes are not in the file").in_section(".nv_fatbin");
+    let missing = || Error::damaged("its bytes are not in the file").in_section(".nv_fatbin");
     match region.ok_or_else(missing).and_then(kernel::fatbin::read_host_fatbins) {
         Ok(files) => {
             for (index, file) in files.iter().enumerate() {
@@ -141,7 +149,7 @@ pub fn find_host_fatbins(image: &Image<'_>, kernels: &mut Vec<Kernel>, problems:
     }
 }
 
-fn problem(file: &str, index: usize, error: &crate::error::Error) -> Problem {
+fn problem(file: &str, index: usize, error: &Error) -> Problem {
     let mut place = error.place().clone();
     place.member.get_or_insert_with(|| file.to_owned());
     Problem { place, message: error.message().to_owned(), affects: vec![format!("kernels[{index}]")] }

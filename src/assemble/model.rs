@@ -74,7 +74,7 @@ pub fn draw(container: &Container, folder: &ModelFolder, settings: &Settings, in
     let unused = kernels::find_files(container, folder, &mut found_kernels, &mut problems, &mut unknown);
     if let Some(image) = &image {
         kernels::find_embedded(image, &mut found_kernels, &mut problems);
-        kernels::find_assertions(image, &mut found_kernels);
+        kernels::find_assertions(image, &mut found_kernels, &mut problems);
         kernels::find_host_fatbins(image, &mut found_kernels, &mut problems);
     }
     let layout = container::dating::date(container, folder);

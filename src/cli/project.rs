@@ -102,6 +102,10 @@ fn expand(folder: &Path, entry: &ArtifactTable) -> Result<Vec<PathBuf>, CliError
         .iter()
         .take_while(|part| !part.to_string_lossy().contains(['*', '?', '[', '{']))
         .collect();
+    let pattern = &entry.path;
+    // without `**` a pattern names one folder for each of its parts, and what lies deeper cannot match
+    let is_recursive = pattern.contains("**");
+    let deepest = if is_recursive { limits::FOLDER_DEPTH } else { pattern.matches('/').count() };
     let mut found = Vec::new();
     let mut open = vec![(folder.join(fixed), 0)];
     while let Some((folder, depth)) = open.pop() {
@@ -115,8 +119,14 @@ fn expand(folder: &Path, entry: &ArtifactTable) -> Result<Vec<PathBuf>, CliError
             let is_match = std::path::absolute(&path).is_ok_and(|full| glob.is_match(full));
             if is_match && (!is_folder || container::open(&path).is_ok()) {
                 found.push(path);
-            } else if is_folder && depth < limits::FOLDER_DEPTH {
+            } else if is_folder && depth < deepest {
                 open.push((path, depth + 1));
+            } else if is_folder && is_recursive {
+                let most = limits::FOLDER_DEPTH;
+                return Err(CliError::usage(format!(
+                    "`{pattern}`: {} lies more than {most} folders deep; name the first folders in the pattern",
+                    path.display()
+                )));
             }
             if found.len() > limits::MEMBERS {
                 return Err(CliError::usage(format!("more than {} files match", limits::MEMBERS)));
@@ -165,4 +175,37 @@ fn add_remarks(report: &mut Report, file: &Path, findings: Vec<Finding>) {
 pub fn write_baseline(report: &Report, file: &Path) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(&Baseline::of(report)).map_err(|e| CliError::Io(e.to_string()))?;
     std::fs::write(file, text + "\n").map_err(|e| CliError::Io(format!("cannot write {}: {e}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::project::Budget;
+
+    #[test]
+    fn folders_of_a_glob_have_a_border() {
+        let of = |depth: usize, glob: &str| {
+            let root = tempfile::tempdir().unwrap();
+            let deepest = (0..depth).fold(root.path().to_path_buf(), |at, _| at.join("d"));
+            std::fs::create_dir_all(&deepest).unwrap();
+            std::fs::write(deepest.join("model.pt2"), "").unwrap();
+            let entry = ArtifactTable {
+                path: glob.to_owned(),
+                place: ConfigPlace { file: String::new(), line: 1, column: 1 },
+                targets: Vec::new(),
+                optional: false,
+                model: None,
+                inputs: None,
+                dims: Default::default(),
+                interface_id: None,
+                budget: Budget::default(),
+            };
+            expand(root.path(), &entry).map(|found| found.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(limits::FOLDER_DEPTH, "**/*.pt2"), Ok(1));
+        assert!(of(limits::FOLDER_DEPTH + 1, "**/*.pt2").unwrap_err().contains("lies more than 16 folders deep"));
+        // no deeper folder can match here, and by its own parts a pattern may go deeper
+        assert_eq!(of(limits::FOLDER_DEPTH + 1, "d/*.pt2"), Ok(0));
+        assert_eq!(of(limits::FOLDER_DEPTH + 1, &format!("{}*.pt2", "*/".repeat(limits::FOLDER_DEPTH + 1))), Ok(1));
+    }
 }

@@ -33,7 +33,8 @@ fn io(path: &Path, e: &std::io::Error) -> Error {
 /// Looks at a folder and one level below; only an unpacked package is listed in full.
 ///
 /// # Errors
-/// The folder cannot be listed, or holds more files than [`limits::MEMBERS`].
+/// The folder cannot be listed, holds more files than [`limits::MEMBERS`], or folders deeper than
+/// [`limits::FOLDER_DEPTH`].
 pub(super) fn look(folder: &Path) -> Result<Form> {
     let is_package = |at: &Path| {
         at.join("data/aotinductor").is_dir()
@@ -46,6 +47,7 @@ pub(super) fn look(folder: &Path) -> Result<Form> {
     let mut packages = 0usize;
     let mut is_model_folder = false;
     for (count, entry) in std::fs::read_dir(folder).map_err(|e| io(folder, &e))?.enumerate() {
+        // who lists or walks a folder with so many refuses it, or says so
         if count >= limits::MEMBERS {
             break;
         }
@@ -78,8 +80,11 @@ fn list(folder: &Path) -> Result<Vec<Found>> {
             if kind.is_dir() {
                 if depth < limits::FOLDER_DEPTH {
                     open.push((entry.path(), format!("{name}/"), depth.saturating_add(1)));
+                    continue;
                 }
-                continue;
+                let most = limits::FOLDER_DEPTH;
+                return Err(Error::limit(format!("{} lies more than {most} folders deep", entry.path().display()))
+                    .help("give the package's own folder"));
             }
             if !kind.is_file() && !kind.is_symlink() {
                 continue;

@@ -93,7 +93,7 @@ struct Opened<'a> {
 
 impl<'a> Opened<'a> {
     fn new(image: Image<'a>) -> Self {
-        let functions = functions(&image);
+        let functions = functions(&image).unwrap_or_default();
         let slots = image
             .relocations()
             .unwrap_or_default()

@@ -229,18 +229,18 @@ impl<'a> Elf<'a> {
             Some(p) => p.p_flags.get(self.file.endian).0 & ph::PF_X != 0,
             None => self.file.machine == header::EM_X86_64,
         };
-        let mut needed = self.dynamic()?.needed(&self.file, problems);
+        let mut needed = self.dynamic()?.needed(&self.file, problems)?;
         needed.executable_stack = Some(executable_stack);
         Ok(needed)
     }
 
     /// Start and size of every function that the unwinder knows.
-    pub(super) fn unwind_ranges(&self) -> Vec<(u64, u64)> {
+    pub(super) fn unwind_ranges(&self) -> Result<Vec<(u64, u64)>> {
         unwind::ranges(&self.file)
     }
 
-    pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Vec<u64> {
-        let Ok(dynamic) = self.dynamic() else { return Vec::new() };
+    pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Result<Vec<u64>> {
+        let Ok(dynamic) = self.dynamic() else { return Ok(Vec::new()) };
         relocation::init_functions(&self.file, dynamic, image, relocations)
     }
 }

@@ -1,6 +1,7 @@
 //! Where functions begin and end: by symbols, and in stripped libraries by the tables for unwinding.
 
 use super::{Format, Image, Reader, SectionKind, SymbolKind};
+use crate::error::Result;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -17,7 +18,10 @@ pub struct Function<'a> {
 
 /// All functions by rising address, without overlap. A function of unknown size ends at the next one or with its
 /// section. Empty when neither symbols nor unwind tables are left.
-pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
+///
+/// # Errors
+/// [`crate::error::ErrorKind::Limit`] for more rows of an unwind table than [`crate::limits::SYMBOLS`].
+pub fn functions<'a>(image: &Image<'a>) -> Result<Vec<Function<'a>>> {
     let mut starts: BTreeMap<u64, (u64, Option<Cow<'a, str>>)> = BTreeMap::new();
     let symbols = image.symbols().unwrap_or_default().iter().chain(image.exports().unwrap_or_default());
     let code = code_ranges(image);
@@ -43,9 +47,9 @@ pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
         }
     }
     let unwound = match &image.reader {
-        Reader::Elf(elf) => elf.unwind_ranges(),
-        Reader::MachO(macho) => macho.function_starts(),
-        Reader::Pe(pe) => pe.runtime_functions(),
+        Reader::Elf(elf) => elf.unwind_ranges()?,
+        Reader::MachO(macho) => macho.function_starts()?,
+        Reader::Pe(pe) => pe.runtime_functions()?,
     };
     for (start, size) in unwound {
         let inside_known = starts
@@ -69,7 +73,7 @@ pub fn functions<'a>(image: &Image<'a>) -> Vec<Function<'a>> {
         }
         functions.push(Function { start, end, name });
     }
-    functions
+    Ok(functions)
 }
 
 /// Start and end of everything that holds instructions, by address: code sections, or executable segments when

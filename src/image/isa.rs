@@ -43,7 +43,7 @@ pub fn scan(image: &Image<'_>) -> Result<CpuIsa> {
         Architecture::Aarch64 => aarch64::scan,
         other => return Err(Error::new(ErrorKind::Unsupported, format!("{other} code is not decoded"))),
     };
-    let all = functions(image);
+    let all = functions(image)?;
     let pieces = if all.is_empty() { whole_ranges(image) } else { all };
     check_size(&pieces)?;
     let uses: Vec<Use> = pieces

@@ -4,7 +4,7 @@ mod fixups;
 mod trie;
 
 use super::symbol::{Binding, Import, Needed, Relocation, Section, SectionKind, Segment, Symbol, SymbolKind, text};
-use super::{Architecture, Format, Header, Image, NameBudget, Slice, problem, tell};
+use super::{Architecture, Format, Header, Image, NameBudget, Slice, all_functions, problem, tell};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::model::Problem;
@@ -263,10 +263,18 @@ impl<'a> MachO<'a> {
         let strings = table.strings();
         let rows = table.iter().filter(|row| !row.is_stab());
         let mut budget = NameBudget::new();
+        let mut is_cut = false;
         let mut name = |row: &'a macho::Nlist64<E>| {
+            is_cut |= budget.0 == 0;
             budget.take(|| row.name(self.endian, strings).ok().and_then(text)).unwrap_or_default().as_bytes()
         };
-        Ok(rows.map(|row| (row, name(row))).collect())
+        let rows = rows.map(|row| (row, name(row))).collect();
+        // an import without a name would not be missed
+        if is_cut {
+            let what = format!("more than {} bytes of names", limits::SYMBOL_NAMES_BYTES);
+            return Err(Error::limit(what).in_section("symbol table"));
+        }
+        Ok(rows)
     }
 
     pub(super) fn symbols(&self, _: &mut Vec<Problem>) -> Result<Vec<Symbol<'a>>> {
@@ -429,17 +437,18 @@ impl<'a> MachO<'a> {
     }
 
     /// Starts from `LC_FUNCTION_STARTS`, which `strip` leaves in; sizes are not stated there.
-    pub(super) fn function_starts(&self) -> Vec<(u64, u64)> {
+    pub(super) fn function_starts(&self) -> Result<Vec<(u64, u64)>> {
         let base = self.base();
         let command = self.function_starts;
         let Some(mut starts) = command.and_then(|c| c.function_starts(self.endian, self.region, base).ok()) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let mut all = Vec::new();
-        while let (Ok(Some(start)), true) = (starts.next(), all.len() < limits::SYMBOLS) {
+        while let Ok(Some(start)) = starts.next() {
             all.push((start, 0));
+            all_functions(all.len() as u64, "function starts")?;
         }
-        all
+        Ok(all)
     }
 
     pub(super) fn needed(&self, _: &mut Vec<Problem>) -> Result<Needed<'a>> {
@@ -454,21 +463,20 @@ impl<'a> MachO<'a> {
         })
     }
 
-    pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Vec<u64> {
+    pub(super) fn init_functions(&self, image: &Image<'a>, relocations: &[Relocation<'a>]) -> Result<Vec<u64>> {
         // S_MOD_INIT_FUNC_POINTERS, S_INIT_FUNC_OFFSETS (mach-o/loader.h)
         let (pointers, offsets) = (0x9, 0x16);
         let mut functions = Vec::new();
         for section in self.sections.iter().filter(|s| s.raw_kind == pointers || s.raw_kind == offsets) {
             let width = if section.raw_kind == pointers { 8 } else { 4 };
+            all_functions(section.size / width, section.name)?;
             let end = section.address.saturating_add(section.size);
             let by_slot: std::collections::HashMap<u64, &Relocation<'a>> = relocations
                 .iter()
                 .filter(|r| (section.address..end).contains(&r.address))
                 .map(|r| (r.address, r))
                 .collect();
-            for slot in
-                (0..(section.size / width).min(limits::SYMBOLS as u64)).map(|i| section.address.wrapping_add(i * width))
-            {
+            for slot in (0..section.size / width).map(|i| section.address.wrapping_add(i * width)) {
                 let value = if section.raw_kind == offsets {
                     let bytes = image.read(slot, 4);
                     let word = bytes.and_then(|b| object::pod::from_bytes::<U32<E>>(b).ok());
@@ -483,7 +491,7 @@ impl<'a> MachO<'a> {
                 functions.extend(value.filter(|v| *v != 0));
             }
         }
-        functions
+        Ok(functions)
     }
 }
 
@@ -514,5 +522,69 @@ mod tests {
             assert!(!table.is_empty() && table.len() == trie.len(), "{name}: {} and {}", table.len(), trie.len());
             assert_eq!(differing, None, "{name}");
         }
+    }
+
+    /// An arm64 library: a segment with one section of initialisers, which are not in the file, one more command, and what
+    /// it points at, from [`TAIL`] on.
+    fn library(initialisers: usize, command: &[u32], tail: &[u8]) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
+        let name = |name: &str| [name.as_bytes(), &vec![0; 16 - name.len()]].concat();
+        let mut file = [
+            words(&[0xfeed_facf, 0x0100_000c, 0, 6, 2, 152 + 4 * command.len() as u32, 0, 0]),
+            words(&[macho::LC_SEGMENT_64.0, 152]),
+            name("__TEXT"),
+            // address, bytes in memory, place and bytes in the file
+            words(&[0, 0, 0x1000, 0, 0, 0, TAIL, 0]),
+            words(&[5, 5, 1, 0]),
+            name("__mod_init_func"),
+            name("__TEXT"),
+            words(&[0x10_0000, 0, 8 * initialisers as u32, 0, 0, 3, 0, 0, 9, 0, 0, 0]),
+            words(command),
+        ]
+        .concat();
+        file.resize(TAIL as usize, 0);
+        file.extend(tail);
+        file
+    }
+    const TAIL: u32 = 0x100;
+
+    fn read<T>(file: &[u8], of: impl FnOnce(&Image<'_>, &MachO<'_>) -> T) -> T {
+        let file = file.to_vec();
+        let image = Image::open(Region::whole(&file)).unwrap();
+        let super::super::Reader::MachO(library) = &image.reader else { panic!("another format") };
+        of(&image, library)
+    }
+
+    #[test]
+    fn tables_of_functions_have_a_border() {
+        let of = |count: usize| {
+            let starts = [macho::LC_FUNCTION_STARTS.0, 16, TAIL, count as u32];
+            read(&library(count, &starts, &vec![1; count]), |image, library| {
+                [
+                    image.init_functions().map(|all| all.len()).map_err(|e| e.to_string()),
+                    library.function_starts().map(|all| all.len()).map_err(|e| e.to_string()),
+                ]
+            })
+        };
+        assert_eq!(of(limits::SYMBOLS), [Ok(0), Ok(limits::SYMBOLS)]);
+        for refused in of(limits::SYMBOLS + 1) {
+            assert!(refused.unwrap_err().contains("more than 1048576 functions"));
+        }
+    }
+
+    #[test]
+    fn names_of_the_symbol_table_have_a_border() {
+        let of = |count: usize| {
+            // defined, visible symbols of one long name
+            let rows = [1u32, 0x10f, 0, 0].map(u32::to_le_bytes).concat().repeat(count);
+            let names = [vec![0], vec![b'n'; limits::SYMBOL_NAME_BYTES - 1], vec![0]].concat();
+            let at = TAIL + rows.len() as u32;
+            let symtab = [macho::LC_SYMTAB.0, 24, TAIL, count as u32, at, names.len() as u32];
+            let file = library(0, &symtab, &[rows, names].concat());
+            read(&file, |_, library| library.rows().map(|all| all.len()).map_err(|e| e.to_string()))
+        };
+        let most = limits::SYMBOL_NAMES_BYTES as usize / limits::SYMBOL_NAME_BYTES;
+        assert_eq!(of(most), Ok(most));
+        assert!(of(most + 1).unwrap_err().contains("more than 268435456 bytes of names"));
     }
 }

@@ -3,6 +3,7 @@
 //! `TORCH_LIBRARY(ns, m) { m.def("op(Tensor a) -> Tensor"); }` leaves the schema as a text, with the namespace in
 //! front of it or, mostly, as a text of its own (torch/library.h).
 
+use crate::error::{Error, Result};
 use crate::limits;
 use std::collections::BTreeSet;
 
@@ -18,8 +19,11 @@ pub struct OpSchemas {
 
 impl OpSchemas {
     /// Finds the schemas among all bytes of a library.
-    pub fn read(library: &[u8]) -> Self {
-        Self { names: schema_names(library) }
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::Limit`] for more than [`limits::SYMBOLS`]: those beyond would pass for missing ones.
+    pub fn read(library: &[u8]) -> Result<Self> {
+        Ok(Self { names: schema_names(library, limits::SYMBOLS)? })
     }
 
     /// True when the library that they were read from registers `ns::op` or `ns::op.overload`. The overload called
@@ -37,8 +41,8 @@ fn has_text(library: &[u8], text: &str) -> bool {
     memchr::memmem::find(library, &needle).is_some()
 }
 
-/// What stands before the bracket of every text with `) -> `.
-fn schema_names(all: &[u8]) -> BTreeSet<String> {
+/// What stands before the bracket of every text with `) -> `, of at most `most` different ones.
+fn schema_names(all: &[u8], most: usize) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for arrow in memchr::memmem::find_iter(all, b") ->") {
         let from = arrow.saturating_sub(SCHEMA_BYTES);
@@ -51,11 +55,11 @@ fn schema_names(all: &[u8]) -> BTreeSet<String> {
         if !name.is_empty() && name.len() <= limits::NAME_BYTES && name.iter().all(is_name) {
             names.insert(String::from_utf8_lossy(name).into_owned());
         }
-        if names.len() >= limits::SYMBOLS {
-            break;
+        if names.len() > most {
+            return Err(Error::limit(format!("more than {most} operator schemas")));
         }
     }
-    names
+    Ok(names)
 }
 
 #[cfg(test)]
@@ -66,7 +70,7 @@ mod tests {
     fn schemas_with_and_without_namespace_are_found() {
         let bytes =
             b"\x7fELF\0mylib\0blend(Tensor a, float w=1.) -> Tensor\0other::run.out(Tensor(a!) x) -> ()\0x -> y\0";
-        let schemas = OpSchemas::read(bytes);
+        let schemas = OpSchemas::read(bytes).unwrap();
         assert!(schemas.define(bytes, "mylib::blend"));
         assert!(schemas.define(bytes, "mylib::blend.default"));
         assert!(schemas.define(bytes, "other::run.out"));
@@ -74,5 +78,16 @@ mod tests {
         assert!(!schemas.define(bytes, "yourlib::blend"), "the namespace is not there");
         assert!(!schemas.define(bytes, "mylib::blur"));
         assert!(!schemas.define(bytes, "blend"));
+    }
+
+    #[test]
+    fn the_number_of_schemas_has_a_border() {
+        // so many as [`limits::SYMBOLS`] take a test too much time
+        let of = |count: usize| {
+            let schemas: String = (0..count).map(|n| format!("op{n}(Tensor a) -> Tensor\0")).collect();
+            schema_names(schemas.repeat(2).as_bytes(), 3).map(|names| names.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(3), Ok(3));
+        assert!(of(4).unwrap_err().contains("more than 3 operator schemas"));
     }
 }

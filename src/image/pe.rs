@@ -6,7 +6,7 @@ use super::symbol::{
     Binding, Import, Needed, Relocation, RelocationKind, RelocationTarget, Section, SectionKind, Segment, Symbol,
     SymbolKind, text,
 };
-use super::{Architecture, Format, Header, Image, problem, tell};
+use super::{Architecture, Format, Header, Image, all_functions, problem, tell};
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::model::Problem;
@@ -308,19 +308,21 @@ impl<'a> Pe<'a> {
 
     /// Start and size of each function of the exception directory (x86-64: 12 bytes a row, begin, end, unwind
     /// data). A row whose unwind data is chained continues another function and is given apart.
-    pub(super) fn runtime_functions(&self) -> Vec<(u64, u64)> {
+    pub(super) fn runtime_functions(&self) -> Result<Vec<(u64, u64)>> {
         if architecture(self.headers.machine.get(LE).0) != Architecture::X86_64 {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let directory = self.directories.get(pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION);
         let bytes = directory.and_then(|d| d.data(self.region, &self.table).ok()).unwrap_or_default();
         let word = |row: &[u8], at: usize| row.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
-        let rows = bytes.chunks_exact(12).take(limits::SYMBOLS);
-        rows.filter_map(|row| {
-            let (begin, end) = (word(row, 0)?, word(row, 4)?);
-            Some((self.address(begin), u64::from(end.checked_sub(begin).filter(|n| *n > 0)?)))
-        })
-        .collect()
+        let rows = bytes.chunks_exact(12);
+        all_functions(rows.len() as u64, "exception directory")?;
+        Ok(rows
+            .filter_map(|row| {
+                let (begin, end) = (word(row, 0)?, word(row, 4)?);
+                Some((self.address(begin), u64::from(end.checked_sub(begin).filter(|n| *n > 0)?)))
+            })
+            .collect())
     }
 
     pub(super) fn needed(&self, problems: &mut Vec<Problem>) -> Result<Needed<'a>> {
@@ -341,12 +343,63 @@ impl<'a> Pe<'a> {
     }
 
     /// TLS callbacks, a null-terminated list (`IMAGE_TLS_DIRECTORY64`).
-    pub(super) fn init_functions(&self, image: &Image<'a>, _: &[Relocation<'a>]) -> Vec<u64> {
+    pub(super) fn init_functions(&self, image: &Image<'a>, _: &[Relocation<'a>]) -> Result<Vec<u64>> {
         let word = |address: u64| image.read(address, 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
         let Some(directory) = self.directories.get(9).map(|d| d.virtual_address.get(LE)).filter(|a| *a != 0) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        let Some(list) = word(self.address(directory).wrapping_add(24)).filter(|a| *a != 0) else { return Vec::new() };
-        (0..limits::SECTIONS as u64).map_while(|i| word(list.wrapping_add(8 * i)).filter(|a| *a != 0)).collect()
+        let list = word(self.address(directory).wrapping_add(24)).filter(|a| *a != 0);
+        let Some(list) = list else { return Ok(Vec::new()) };
+        let slots = (0..=limits::SECTIONS as u64).map(|i| list.wrapping_add(8 * i));
+        let functions: Vec<u64> = slots.map_while(|slot| word(slot).filter(|a| *a != 0)).collect();
+        if functions.len() > limits::SECTIONS {
+            return Err(Error::limit(format!("more than {} functions", limits::SECTIONS)).in_section("TLS callbacks"));
+        }
+        Ok(functions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An x86-64 library with `data` at RVA 0x1000, and one data directory there of `size` bytes.
+    fn library(directory: usize, size: usize, data: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; 0x200];
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, b"MZ");
+        put(0x3c, &[0x40]);
+        put(0x40, b"PE\0\0\x64\x86\x01");
+        // bytes of the optional header, a library
+        put(0x54, &[240, 0, 0, 0x20]);
+        put(0x58, &[0x0b, 0x02]);
+        // sixteen directories
+        put(0xc4, &[16]);
+        put(0xc8 + 8 * directory, &[0x1000u32, size as u32].map(u32::to_le_bytes).concat());
+        put(0x148, b".rdata");
+        put(0x150, &[data.len() as u32, 0x1000, data.len() as u32, 0x200].map(u32::to_le_bytes).concat());
+        put(0x16c, &0x4000_0040u32.to_le_bytes());
+        [&file, data].concat()
+    }
+
+    #[test]
+    fn tables_of_functions_have_a_border() {
+        let exceptions = |count: usize| {
+            let file = library(3, 12 * count, &vec![0; 12 * count]);
+            let image = Image::open(Region::whole(&file)).unwrap();
+            super::super::functions::functions(&image).map(|all| all.len()).map_err(|e| e.to_string())
+        };
+        // rows of zeros are no functions
+        assert_eq!(exceptions(limits::SYMBOLS), Ok(0));
+        assert!(exceptions(limits::SYMBOLS + 1).unwrap_err().contains("more than 1048576 functions"));
+        let callbacks = |count: usize| {
+            // the directory has four addresses, the last one that of the list, which a null ends
+            let words = [vec![0, 0, 0, 0x1020], vec![1u64; count], vec![0]].concat();
+            let file = library(9, 32, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+            let image = Image::open(Region::whole(&file)).unwrap();
+            image.init_functions().map(|all| all.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(callbacks(limits::SECTIONS), Ok(limits::SECTIONS));
+        assert!(callbacks(limits::SECTIONS + 1).unwrap_err().contains("more than 16384 functions"));
     }
 }

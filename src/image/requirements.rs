@@ -40,8 +40,8 @@ pub fn requires(image: &Image<'_>) -> (Requires, Vec<Unknown>) {
             requires.gomp = highest("GOMP_").or_else(|| highest("OMP_"));
         }
         Err(e) => unknown.extend(
-            ["requires.libraries", "requires.glibc", "requires.executable_stack"]
-                .map(|f| Unknown::new(f, e.to_string())),
+            ["libraries", "glibc", "glibcxx", "cxxabi", "gomp", "executable_stack"]
+                .map(|f| Unknown::new(format!("requires.{f}"), e.to_string())),
         ),
     }
     requires.idle_libraries = idle_libraries(image);

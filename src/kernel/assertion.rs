@@ -6,6 +6,7 @@
 //! back from the bound finds the parameter. Masks are compares too; they lack the partner with 0.
 
 use super::sections::c_text;
+use crate::error::{Error, Result};
 use crate::limits;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -34,12 +35,23 @@ pub struct Origin {
     pub constant: Option<i64>,
 }
 
-/// All assertions of a PTX text, in order of their calls.
-pub fn in_ptx(text: &str) -> Vec<Assertion> {
-    if memchr::memmem::find(text.as_bytes(), b"assertMessage").is_none() {
-        return Vec::new();
+/// An image with some of its assertions would pass for one with all of them.
+pub fn all_of(count: usize) -> Result<()> {
+    if count > limits::ASSERTIONS {
+        return Err(Error::limit(format!("more than {} assertions", limits::ASSERTIONS)));
     }
-    let messages = messages(text);
+    Ok(())
+}
+
+/// All assertions of a PTX text, in order of their calls.
+///
+/// # Errors
+/// More messages than [`limits::ASSERTIONS`].
+pub fn in_ptx(text: &str) -> Result<Vec<Assertion>> {
+    if memchr::memmem::find(text.as_bytes(), b"assertMessage").is_none() {
+        return Ok(Vec::new());
+    }
+    let messages = messages(text)?;
     let mut found: Vec<Assertion> = Vec::new();
     for kernel in kernels(text) {
         let code = Code::read(kernel);
@@ -58,22 +70,23 @@ pub fn in_ptx(text: &str) -> Vec<Assertion> {
     let rest: BTreeSet<&String> = messages.values().filter(|m| !called.contains(m.as_str())).collect();
     let rest: Vec<Assertion> = rest.into_iter().map(|text| Assertion { text: text.clone(), bound: None }).collect();
     found.extend(rest);
-    found
+    Ok(found)
 }
 
 /// `.global .align 1 .b8 assertMessage_0[38] = {105, 110, …};`
-fn messages(text: &str) -> HashMap<&str, String> {
+fn messages(text: &str) -> Result<HashMap<&str, String>> {
     let mut messages = HashMap::new();
-    for line in text.lines().filter(|l| l.contains(" assertMessage")).take(limits::ASSERTIONS) {
+    for line in text.lines().filter(|l| l.contains(" assertMessage")) {
         let Some((declared, values)) = line.split_once('=') else { continue };
         let Some(name) = declared.split_whitespace().last().and_then(|w| w.split('[').next()) else { continue };
         let bytes: Option<Vec<u8>> =
             values.trim().trim_matches(['{', '}', ';']).split(',').map(|n| n.trim().parse().ok()).collect();
         if let Some(bytes) = bytes {
             messages.insert(name, c_text(&bytes));
+            all_of(messages.len())?;
         }
     }
-    messages
+    Ok(messages)
 }
 
 /// The parts of a text from one `.entry` or `.func` body to the next, without the tables for debuggers at the end, which are
@@ -175,6 +188,7 @@ impl<'a> Code<'a> {
             {
                 calls.push((index, name));
             }
+            // the messages of further calls are told, without their bound
             if calls.len() >= limits::ASSERTIONS {
                 break;
             }
@@ -356,7 +370,7 @@ mod tests {
         call.uni \n__assertfail, \n(\nparam0);\n";
 
     fn bound(code: &str, call: &str) -> Option<Origin> {
-        let found = in_ptx(&format!("{HEAD}{code}{call}"));
+        let found = in_ptx(&format!("{HEAD}{code}{call}")).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].text, "bound");
         found[0].bound.clone()
@@ -397,13 +411,25 @@ mod tests {
 
     #[test]
     fn without_a_branch_the_text_alone_is_known() {
-        let found = in_ptx(&format!("{HEAD}{TAIL}"));
+        let found = in_ptx(&format!("{HEAD}{TAIL}")).unwrap();
         assert_eq!(found[0].bound, None);
     }
 
     #[test]
     fn text_without_end_costs_little() {
         let long = format!("{HEAD}{}", "mov.b64 %rd1, %rd1;\n".repeat(20_000));
-        assert_eq!(in_ptx(&long).len(), 1);
+        assert_eq!(in_ptx(&long).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn messages_have_a_border() {
+        let of = |count: usize| {
+            let messages: String = (0..count)
+                .map(|n| format!(".global .align 1 .b8 assertMessage_{n}[2] = {{{}, 0}};\n", n % 8 + 65))
+                .collect();
+            in_ptx(&messages).map(|found| found.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(limits::ASSERTIONS), Ok(8));
+        assert!(of(limits::ASSERTIONS + 1).unwrap_err().contains("more than 1024 assertions"));
     }
 }

@@ -197,7 +197,7 @@ fn read_entries(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
             && let Some(entry) = image.entries.get_mut(*index)
         {
             let bytes = elf.named(&section.name)?.unwrap_or_default();
-            api_version = api_version.or(read_entry(bytes, entry));
+            api_version = api_version.or(read_entry(bytes, entry)?);
         }
     }
     if image.toolkit.is_none() {
@@ -207,7 +207,7 @@ fn read_entries(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
 }
 
 /// The attributes of one kernel; returns the toolkit that they state.
-fn read_entry(bytes: &[u8], entry: &mut Entry) -> Option<(u16, u16)> {
+fn read_entry(bytes: &[u8], entry: &mut Entry) -> Result<Option<(u16, u16)>> {
     let mut toolkit = None;
     let mut parameters: Vec<(u16, u32)> = Vec::new();
     for attribute in attributes(bytes) {
@@ -220,9 +220,13 @@ fn read_entry(bytes: &[u8], entry: &mut Entry) -> Option<(u16, u16)> {
             0x10 => entry.required_threads = threads(),
             0x05 => entry.max_threads = threads(),
             // u32 index, u16 ordinal, u16 offset, u32 with the size from bit 18 on
-            0x17 if parameters.len() < limits::KERNEL_PARAMETERS => {
+            0x17 => {
                 if let (Some(ordinal), Some(bits)) = (value.u16(4), value.u32(8)) {
                     parameters.push((ordinal, bits >> 18));
+                }
+                if parameters.len() > limits::KERNEL_PARAMETERS {
+                    let what = format!("more than {} parameters", limits::KERNEL_PARAMETERS);
+                    return Err(Error::limit(what).in_section(".nv.info"));
                 }
             }
             0x37 => {
@@ -234,7 +238,7 @@ fn read_entry(bytes: &[u8], entry: &mut Entry) -> Option<(u16, u16)> {
     }
     parameters.sort_unstable();
     entry.parameter_bytes = parameters.into_iter().map(|(_, size)| size).collect();
-    toolkit
+    Ok(toolkit)
 }
 
 /// Assertion texts, the kept PTX, the source path.
@@ -245,7 +249,7 @@ fn read_texts(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
         let text = String::from_utf8_lossy(&text).into_owned();
         let header = ptx::Header::read(&text);
         image.ptx_version = header.version;
-        image.assertions = assertion::in_ptx(&text);
+        image.assertions = assertion::in_ptx(&text)?;
         image.ptx = Some(text);
     }
     let mut path = None;
@@ -260,9 +264,8 @@ fn read_texts(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
             // names that Triton's lowering gives to the three texts of an assertion
             if symbol.name.starts_with("assertMessage") {
                 seen += 1;
-                if seen <= limits::ASSERTIONS {
-                    note_assertion(image, text());
-                }
+                assertion::all_of(seen)?;
+                note_assertion(image, text());
             } else if symbol.name.starts_with("assertFile") {
                 path = path.or_else(text);
             }
@@ -271,7 +274,8 @@ fn read_texts(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
         let mut seen = HashSet::new();
         for text in bytes.split(|b| *b == 0) {
             if text.starts_with(b"index out of bounds") {
-                if seen.insert(text) && seen.len() <= limits::ASSERTIONS {
+                if seen.insert(text) {
+                    assertion::all_of(seen.len())?;
                     note_assertion(image, Some(String::from_utf8_lossy(text).into_owned()));
                 }
             } else if path.is_none() && text.starts_with(b"/") && text.ends_with(b".py") {
@@ -288,7 +292,7 @@ fn read_texts(elf: &Elf<'_>, image: &mut KernelImage) -> Result<()> {
 
 fn note_assertion(image: &mut KernelImage, text: Option<String>) {
     let Some(text) = text.filter(|t| !t.is_empty()) else { return };
-    if image.assertions.len() < limits::ASSERTIONS && image.assertions.iter().all(|a| a.text != text) {
+    if image.assertions.iter().all(|a| a.text != text) {
         image.assertions.push(Assertion { text, bound: None });
     }
 }
@@ -356,7 +360,7 @@ mod tests {
         let mut bytes = record(1, [0x00, 0xf0, 0x11, 0x00]);
         bytes.extend(record(0, [0x00, 0xf4, 0x21, 0x00]));
         let mut entry = Entry::default();
-        assert_eq!(read_entry(&bytes, &mut entry), None);
+        assert_eq!(read_entry(&bytes, &mut entry).unwrap(), None);
         assert_eq!(entry.parameter_bytes, [8, 4]);
     }
 
@@ -384,11 +388,11 @@ mod tests {
         let of = |count: usize| {
             let record = [0x04, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0];
             let mut entry = Entry::default();
-            read_entry(&record.repeat(count), &mut entry);
-            entry.parameter_bytes.len()
+            let read = read_entry(&record.repeat(count), &mut entry).map_err(|e| e.to_string());
+            read.map(|_| entry.parameter_bytes.len())
         };
-        assert_eq!(of(limits::KERNEL_PARAMETERS), limits::KERNEL_PARAMETERS);
-        assert_eq!(of(limits::KERNEL_PARAMETERS + 1), limits::KERNEL_PARAMETERS);
+        assert_eq!(of(limits::KERNEL_PARAMETERS), Ok(limits::KERNEL_PARAMETERS));
+        assert!(of(limits::KERNEL_PARAMETERS + 1).unwrap_err().contains("more than 32764 parameters"));
     }
 
     #[test]
@@ -396,9 +400,21 @@ mod tests {
         let of = |count: usize| {
             let texts: Vec<String> = (0..count).map(|n| format!("index out of bounds: {n}\0")).collect();
             let file = crate::kernel::sections::tests::image(&[(".nv.global.init", 1, texts.concat().as_bytes())]);
-            read_cubin(Region::whole(&file)).unwrap().assertions.len()
+            read_cubin(Region::whole(&file)).map(|image| image.assertions.len()).map_err(|e| e.to_string())
         };
-        assert_eq!(of(limits::ASSERTIONS), limits::ASSERTIONS);
-        assert_eq!(of(limits::ASSERTIONS + 1), limits::ASSERTIONS);
+        assert_eq!(of(limits::ASSERTIONS), Ok(limits::ASSERTIONS));
+        assert!(of(limits::ASSERTIONS + 1).unwrap_err().contains("more than 1024 assertions"));
+        let named = |count: usize| {
+            // in section 1, all at its one text; named as section 2
+            let row = [17, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0].repeat(count);
+            let file = crate::kernel::sections::tests::image(&[
+                (".nv.global.init", 1, b"tmp0 < 8\0"),
+                ("assertMessage_0", 1, b"x"),
+                (".symtab", 2, &row),
+            ]);
+            read_cubin(Region::whole(&file)).map(|image| image.assertions.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(named(limits::ASSERTIONS), Ok(1));
+        assert!(named(limits::ASSERTIONS + 1).unwrap_err().contains("more than 1024 assertions"));
     }
 }

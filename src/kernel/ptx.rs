@@ -60,7 +60,7 @@ pub fn read_ptx(region: Region<'_>) -> Result<KernelImage> {
     image.arch = header.target;
     image.ptx_version = header.version;
     image.entries = entries(&text)?;
-    image.assertions = assertion::in_ptx(&text);
+    image.assertions = assertion::in_ptx(&text)?;
     image.ptx = Some(text);
     Ok(image)
 }
@@ -82,9 +82,11 @@ fn entries(text: &str) -> Result<Vec<Entry>> {
         let declared =
             line.split_once('(').filter(|(before, _)| before.contains(".entry")).map_or(line, |(_, rest)| rest);
         if let Some(declaration) = declared.trim().strip_prefix(".param ") {
-            if entry.parameter_bytes.len() < limits::KERNEL_PARAMETERS {
-                entry.parameter_bytes.push(parameter_bytes(declaration).unwrap_or(0));
+            if entry.parameter_bytes.len() >= limits::KERNEL_PARAMETERS {
+                let what = format!("more than {} parameters", limits::KERNEL_PARAMETERS);
+                return Err(Error::limit(what).in_section("PTX"));
             }
+            entry.parameter_bytes.push(parameter_bytes(declaration).unwrap_or(0));
         } else if let Some(rest) = line.strip_prefix(".reqntid") {
             entry.required_threads = product(rest);
         } else if let Some(rest) = line.strip_prefix(".maxntid") {
@@ -154,9 +156,9 @@ mod tests {
         assert_eq!(of(limits::FATBIN_ENTRY_BYTES + 1).kind(), crate::error::ErrorKind::Limit);
         let of = |count: usize| {
             let text = format!(".entry k(\n{}", ".param .u32 p,\n".repeat(count));
-            entries(&text).unwrap()[0].parameter_bytes.len()
+            entries(&text).map(|entries| entries[0].parameter_bytes.len()).map_err(|e| e.to_string())
         };
-        assert_eq!(of(limits::KERNEL_PARAMETERS), limits::KERNEL_PARAMETERS);
-        assert_eq!(of(limits::KERNEL_PARAMETERS + 1), limits::KERNEL_PARAMETERS);
+        assert_eq!(of(limits::KERNEL_PARAMETERS), Ok(limits::KERNEL_PARAMETERS));
+        assert!(of(limits::KERNEL_PARAMETERS + 1).unwrap_err().contains("more than 32764 parameters"));
     }
 }

@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 /// Reads a program; `name` is its name in the archive, `member` the member it stands in.
 ///
 /// # Errors
-/// Not JSON, or without graph and signature.
+/// Not JSON, without graph and signature, or more of a list than [`limits::TENSORS`].
 pub fn read(text: &[u8], name: &str, member: &str) -> Result<Exported> {
     let value = json::parse(text)?;
     let program = Program::find(&value)?;
-    let ranges = program.ranges();
+    let ranges = program.ranges()?;
     let signature = program.module_signature();
     let in_leaves = spec_leaves(signature, "in_spec", call_spec::input_leaves);
     let out_leaves = spec_leaves(signature, "out_spec", call_spec::output_leaves);
@@ -40,7 +40,7 @@ pub fn read(text: &[u8], name: &str, member: &str) -> Result<Exported> {
         spec.labels.push(Label { name: label, source: Witness::ExportedProgram });
         inputs.push((spec, leaf));
     }
-    let tensors = program.user_outputs();
+    let tensors = program.user_outputs()?;
     let mut outputs = Vec::new();
     for (position, tensor) in tensors.iter().enumerate() {
         let Some(tensor) = tensor else { continue };
@@ -49,7 +49,7 @@ pub fn read(text: &[u8], name: &str, member: &str) -> Result<Exported> {
         spec.path = leaf.map(|l| l.path.clone());
         outputs.push(spec);
     }
-    let guards = program.guards(&inputs, &parameters);
+    let guards = program.guards(&inputs, &parameters)?;
     let inputs: Vec<TensorSpec> = inputs.into_iter().map(|(spec, _)| spec).collect();
     Ok(Exported {
         name: name.to_owned(),
@@ -115,9 +115,7 @@ impl<'a> Program<'a> {
             let names = names.ok_or_else(|| Error::damaged("its signature has no inputs"))?;
             return Ok(names.iter().map(|name| UserInput { tensor: name.as_str() }).collect());
         };
-        if specs.len() > limits::TENSORS {
-            return Err(Error::limit(format!("{} inputs, more than {}", specs.len(), limits::TENSORS)));
-        }
+        all_of(specs.len(), "inputs")?;
         let user = specs.iter().filter_map(|spec| {
             if let Some(user) = spec.get("user_input") {
                 return Some(UserInput { tensor: user.get("arg").and_then(tensor_name) });
@@ -129,23 +127,27 @@ impl<'a> Program<'a> {
     }
 
     /// Names of the user's outputs in order; `None` for what is no tensor.
-    fn user_outputs(&self) -> Vec<Option<&'a str>> {
+    fn user_outputs(&self) -> Result<Vec<Option<&'a str>>> {
         let specs = self.signature.get("output_specs").and_then(Value::as_array);
         let Some(specs) = specs else {
             let names = self.signature.get("user_outputs").and_then(Value::as_array);
-            return names.map(|names| names.iter().map(Value::as_str).collect()).unwrap_or_default();
+            return Ok(names.map(|names| names.iter().map(Value::as_str).collect()).unwrap_or_default());
         };
-        let user = specs.iter().take(limits::TENSORS).filter_map(|spec| spec.get("user_output"));
-        user.map(|user| user.get("arg").and_then(tensor_name)).collect()
+        all_of(specs.len(), "outputs")?;
+        let user = specs.iter().filter_map(|spec| spec.get("user_output"));
+        Ok(user.map(|user| user.get("arg").and_then(tensor_name)).collect())
     }
 
-    fn ranges(&self) -> Ranges {
-        let Some(map) = self.whole.get("range_constraints").and_then(Value::as_object) else { return Ranges::new() };
+    fn ranges(&self) -> Result<Ranges> {
+        let Some(map) = self.whole.get("range_constraints").and_then(Value::as_object) else {
+            return Ok(Ranges::new());
+        };
+        all_of(map.len(), "ranges")?;
         let bound = |row: &Value, new: &str, old: &str| row.get(new).or_else(|| row.get(old)).and_then(Value::as_i64);
-        map.iter()
-            .take(limits::TENSORS)
+        Ok(map
+            .iter()
             .map(|(key, row)| (key.clone(), (bound(row, "min_val", "_min"), bound(row, "max_val", "_max"))))
-            .collect()
+            .collect())
     }
 
     fn tensor(&self, name: &str, index: usize, ranges: &Ranges, member: &str) -> TensorSpec {
@@ -170,7 +172,7 @@ impl<'a> Program<'a> {
     }
 
     /// Guards with their sizes named by input and dim.
-    fn guards(&self, inputs: &[(TensorSpec, Option<&Leaf>)], parameters: &[&str]) -> Vec<Guard> {
+    fn guards(&self, inputs: &[(TensorSpec, Option<&Leaf>)], parameters: &[&str]) -> Result<Vec<Guard>> {
         let resolve = |access: &Access| {
             let wanted = format!("{}{}", access.parameter, access.path);
             let (index, _) = inputs.iter().enumerate().find(|(_, (spec, leaf))| {
@@ -184,11 +186,20 @@ impl<'a> Program<'a> {
             }
         };
         let texts = self.whole.get("guards_code").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let guards = texts.iter().take(limits::TENSORS).filter_map(Value::as_str);
-        guards
+        all_of(texts.len(), "guards")?;
+        let guards = texts.iter().filter_map(Value::as_str);
+        Ok(guards
             .map(|code| Guard { code: code.to_owned(), condition: expression::parse_condition(code, &resolve) })
-            .collect()
+            .collect())
     }
+}
+
+/// A part of a list would pass for all of it: sizes without a bound, calls that no guard refuses.
+fn all_of(count: usize, what: &str) -> Result<()> {
+    if count > limits::TENSORS {
+        return Err(Error::limit(format!("{count} {what}, more than {}", limits::TENSORS)));
+    }
+    Ok(())
 }
 
 fn tensor_name(argument: &Value) -> Option<&str> {
@@ -313,6 +324,35 @@ mod tests {
         assert_eq!((holds(0, 8, 0), holds(0, 6, 0)), (Some(true), Some(false)));
         assert_eq!((holds(1, 3, 6), holds(1, 3, 7)), (Some(true), Some(false)));
         assert_eq!(got.guards[2].condition, None);
+    }
+
+    #[test]
+    fn lists_have_a_border() {
+        let of = |place: &str, list: Value| {
+            let mut program = program();
+            *program.pointer_mut(place).unwrap() = list;
+            let program = Program::find(&program).unwrap();
+            let read = [
+                program.user_inputs().map(|l| l.len()),
+                program.user_outputs().map(|l| l.len()),
+                program.ranges().map(|l| l.len()),
+                program.guards(&[], &[]).map(|l| l.len()),
+            ];
+            read.into_iter().collect::<Result<Vec<usize>>>().map_err(|e| e.to_string())
+        };
+        let rows = |count: usize| -> Value { vec![serde_json::json!({}); count].into() };
+        let texts = |count: usize| -> Value { vec![""; count].into() };
+        let ranges = |count: usize| -> Value { (0..count).map(|n| (n.to_string(), Value::Null)).collect() };
+        let signature = |list: &str| format!("/graph_module/signature/{list}");
+        let most = limits::TENSORS;
+        assert_eq!(of(&signature("input_specs"), rows(most)), Ok(vec![0, 1, 2, 3]));
+        assert!(of(&signature("input_specs"), rows(most + 1)).unwrap_err().contains("65537 inputs, more than 65536"));
+        assert_eq!(of(&signature("output_specs"), rows(most)), Ok(vec![2 + 1, 0, 2, 3]));
+        assert!(of(&signature("output_specs"), rows(most + 1)).unwrap_err().contains("65537 outputs"));
+        assert_eq!(of("/range_constraints", ranges(most)), Ok(vec![3, 1, most, 3]));
+        assert!(of("/range_constraints", ranges(most + 1)).unwrap_err().contains("65537 ranges"));
+        assert_eq!(of("/guards_code", texts(most)), Ok(vec![3, 1, 2, most]));
+        assert!(of("/guards_code", texts(most + 1)).unwrap_err().contains("65537 guards"));
     }
 
     #[test]

@@ -19,11 +19,12 @@ impl OpLibrary {
     /// Finds the schemas in a library.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// The file cannot be read, or has more schemas than [`crate::limits`] allow.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let bytes: Arc<dyn Bytes> = source::open_file(path).map_err(|e| e.in_member(&name))?.into();
-        let schemas = bytes.range(0, bytes.len()).map(OpSchemas::read).unwrap_or_default();
+        let schemas = bytes.range(0, bytes.len()).map(OpSchemas::read).transpose().map_err(|e| e.in_member(&name))?;
+        let schemas = schemas.unwrap_or_default();
         Ok(Self { path: name, schemas, bytes })
     }
 

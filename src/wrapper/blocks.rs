@@ -2,6 +2,7 @@
 //! releases (format reference, 5.1).
 
 use super::text::{Line, between, lines, word_at_end, word_at_start};
+use crate::error::{Error, Result};
 use crate::limits;
 
 /// A function or class of the generated file.
@@ -56,7 +57,11 @@ pub struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     /// Cuts `source` up.
-    pub fn split(source: &'a str) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::error::ErrorKind::Limit`] for more than two blocks for each of [`limits::KERNELS`]: what stands behind them
+    /// would pass for not being there.
+    pub fn split(source: &'a str) -> Result<Self> {
         // the pasted interface has functions and messages that look like generated ones
         let body = memchr::memmem::rfind(source.as_bytes(), b"} // extern \"C\"").unwrap_or(0);
         let indent = dump_indent(source);
@@ -73,10 +78,11 @@ impl<'a> Blocks<'a> {
                 }
                 continue;
             }
-            if list.len() >= limits::KERNELS.saturating_mul(2) {
-                break;
-            }
             if let Some(kind) = begins(&line) {
+                let most = limits::KERNELS.saturating_mul(2);
+                if list.len() >= most {
+                    return Err(Error::limit(format!("more than {most} functions and kernels")));
+                }
                 let block = Block { kind, start: line.offset, end, first_line: line.number };
                 if ends_at_once(&block, &line) {
                     list.push(block);
@@ -86,7 +92,7 @@ impl<'a> Blocks<'a> {
             }
         }
         list.extend(open);
-        Self { source, indent, body, list }
+        Ok(Self { source, indent, body, list })
     }
 
     /// The lines of a block.
@@ -210,7 +216,7 @@ void AOTInductorModelmlp::run_impl(\n    int a\n) {\n__check_inputs_outputs(a);\
 
     #[test]
     fn blocks_are_found_in_any_order() {
-        let blocks = Blocks::split(SOURCE);
+        let blocks = Blocks::split(SOURCE).unwrap();
         let found: Vec<_> = blocks.list.iter().map(|b| (b.kind.clone(), b.first_line)).collect();
         assert_eq!(
             found,
@@ -232,6 +238,15 @@ void AOTInductorModelmlp::run_impl(\n    int a\n) {\n__check_inputs_outputs(a);\
         let dump: String = SOURCE.lines().map(|l| format!("\t{l}\r\n")).collect();
         // the constructor of a plain class name gives the indentation
         let dump = dump.replace("AOTInductorModelmlp", "AOTInductorModel");
-        assert_eq!(Blocks::split(&dump).list.len(), Blocks::split(SOURCE).list.len());
+        let count = |source: &str| Blocks::split(source).unwrap().list.len();
+        assert_eq!(count(&dump), count(SOURCE));
+    }
+
+    #[test]
+    fn blocks_have_a_border() {
+        let of = |count: usize| Blocks::split(&"// Link cmd\n\n".repeat(count)).map(|blocks| blocks.list.len());
+        let most = 2 * limits::KERNELS;
+        assert_eq!(of(most).unwrap(), most);
+        assert!(of(most + 1).unwrap_err().message().contains("more than 131072 functions and kernels"));
     }
 }

@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn constants_are_read_with_all_fields() -> Result<()> {
         let source = "AOTInductorModel::AOTInductorModel(const std::string& device_str,\n    bool include_weights)\n    : AOTInductorModelBase(0, 1, 1, device_str, cubin_dir, false) {\n    constants_info_[0].name = \"w\";\n    constants_info_[0].dtype = static_cast<int32_t>(cached_torch_dtype_int64);\n    constants_info_[0].shape = {};\n    constants_info_[0].stride = {};\n    constants_info_[0].data_size = 64;\n    constants_info_[0].type = static_cast<int32_t>(torch::aot_inductor::ConstantType::Buffer);\n    constants_info_[0].layout = static_cast<int32_t>(cached_torch_layout__mkldnn);\n    constants_info_[3].name = \"x\";\n    in_spec_ = R\"()\";\n    out_spec_ = \"a\\\"\\\\b\";\n    outputs_info_[0].name = \"output0\";\n}\n";
-        let blocks = Blocks::split(source);
+        let blocks = Blocks::split(source).unwrap();
         let block = blocks.list.first().ok_or_else(|| Error::damaged("no block"))?;
         let read = read(&blocks, block)?;
         let constant = read.constants.first().ok_or_else(|| Error::damaged("no constant"))?;

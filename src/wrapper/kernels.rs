@@ -22,6 +22,8 @@ pub struct Kernels {
     list: Vec<Kernel>,
     by_name: HashMap<String, usize>,
     helpers: HashMap<String, Helper>,
+    /// what there is more of than is kept
+    pub cut: Option<&'static str>,
     /// members of the kernels class are ROCm's
     pub is_rocm: bool,
     /// device that the kernels class or the Triton text names, with its line
@@ -58,7 +60,10 @@ impl Kernels {
     fn entry(&mut self, name: &str, kind: KernelKind, line: usize) -> Option<&mut Kernel> {
         let index = match self.by_name.get(name) {
             Some(index) => *index,
-            None if self.list.len() >= limits::KERNELS => return None,
+            None if self.list.len() >= limits::KERNELS => {
+                self.cut = Some("kernels");
+                return None;
+            }
             None => {
                 let mut kernel = Kernel::new(name, kind);
                 kernel.evidence.push(Evidence::new(Witness::Source, "named in the wrapper").at_line(line));
@@ -136,7 +141,9 @@ impl Kernels {
                         if line.text.contains("noinline") { "noinline launch helper" } else { "launch helper" },
                         &line,
                     );
-                } else if in_parameters && helper.parameters.len() < limits::TENSORS {
+                } else if in_parameters && helper.parameters.len() >= limits::TENSORS {
+                    self.cut = Some("parameters");
+                } else if in_parameters {
                     let parameter = statement.split_once(" = ").map_or(statement, |(p, _)| p);
                     helper.parameters.push(word_at_end(parameter.trim_end_matches(',')).to_owned());
                 }
@@ -239,13 +246,15 @@ impl Kernels {
     pub fn launched(&mut self, name: &str, kind: KernelKind, launch: Launch, ops: &[String]) {
         let line = launch.line.unwrap_or_default();
         if let Some(kernel) = self.entry(name, kind, line) {
-            if kernel.launches.len() < limits::KERNELS {
-                kernel.launches.push(launch);
-            }
             for op in ops {
                 if !kernel.source_ops.contains(op) {
                     kernel.source_ops.push(op.clone());
                 }
+            }
+            if kernel.launches.len() < limits::KERNELS {
+                kernel.launches.push(launch);
+            } else {
+                self.cut = Some("launches");
             }
         }
     }
@@ -288,5 +297,48 @@ impl Kernels {
     /// True when `name` is a Metal kernel.
     pub fn is_metal(&self, name: &str) -> bool {
         self.by_name.get(name).and_then(|i| self.list.get(*i)).is_some_and(|k| k.kind == KernelKind::Metal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_have_a_border() {
+        let of = |before: usize| {
+            let list = vec![Kernel::new("k", KernelKind::Cpp); before];
+            let mut kernels = Kernels { list, ..Kernels::default() };
+            kernels.entry("one more", KernelKind::Cpp, 1);
+            (kernels.list.len(), kernels.cut)
+        };
+        assert_eq!(of(limits::KERNELS - 1), (limits::KERNELS, None));
+        assert_eq!(of(limits::KERNELS), (limits::KERNELS, Some("kernels")));
+    }
+
+    #[test]
+    fn launches_of_a_kernel_have_a_border() {
+        let of = |count: usize| {
+            let mut kernels = Kernels::default();
+            for _ in 0..count {
+                let launch = Launch { grid: [None, None, None], threads: None, arguments: Vec::new(), line: None };
+                kernels.launched("k", KernelKind::Cpp, launch, &[]);
+            }
+            (kernels.list[0].launches.len(), kernels.cut)
+        };
+        assert_eq!(of(limits::KERNELS), (limits::KERNELS, None));
+        assert_eq!(of(limits::KERNELS + 1), (limits::KERNELS, Some("launches")));
+    }
+
+    #[test]
+    fn parameters_of_a_helper_have_a_border() {
+        let of = |count: usize| {
+            let source = format!("static void call_k(\n{}) {{\n}}\n", "    int n,\n".repeat(count));
+            let (blocks, mut kernels) = (Blocks::split(&source).unwrap(), Kernels::default());
+            kernels.read_helper(&blocks, &blocks.list[0], "k");
+            (kernels.list[0].parameters.len(), kernels.cut)
+        };
+        assert_eq!(of(limits::TENSORS), (limits::TENSORS, None));
+        assert_eq!(of(limits::TENSORS + 1), (limits::TENSORS, Some("parameters")));
     }
 }

@@ -175,8 +175,11 @@ impl<'a, 'k> Reader<'a, 'k> {
                 self.lists
                     .insert(name, split_arguments(inner).into_iter().map(|a| a.trim_start_matches('&')).collect());
             } else {
-                let sizes = self.sizes_of(inner);
-                self.arrays.insert(name, sizes);
+                // an array of that name in a block before this one is not meant
+                match self.sizes_of(inner) {
+                    Some(sizes) => self.arrays.insert(name, sizes),
+                    None => self.arrays.remove(name),
+                };
             }
         } else if let Some(position) = self.position(value) {
             self.bind(name, position, line.number);
@@ -251,14 +254,16 @@ impl<'a, 'k> Reader<'a, 'k> {
         expression::parse(text).map(|e| e.substitute(&|s| self.locals.get(s).cloned()))
     }
 
-    fn sizes_of(&self, list: &str) -> Vec<Option<Expr>> {
-        split_arguments(list).into_iter().take(limits::RANK).map(|size| self.expression(size)).collect()
+    /// `None` for more sizes than a tensor can have.
+    fn sizes_of(&self, list: &str) -> Option<Vec<Option<Expr>>> {
+        let sizes = split_arguments(list);
+        (sizes.len() <= limits::RANK).then(|| sizes.into_iter().map(|size| self.expression(size)).collect())
     }
 
     /// Sizes or strides by array name or written out.
     fn list(&self, text: &str) -> Option<Vec<Option<Expr>>> {
         match text.trim().strip_prefix('{') {
-            Some(inner) => Some(self.sizes_of(until_closed(inner)?.0)),
+            Some(inner) => self.sizes_of(until_closed(inner)?.0),
             None => self.arrays.get(word_at_start(text.trim())).cloned(),
         }
     }
@@ -372,6 +377,7 @@ impl<'a, 'k> Reader<'a, 'k> {
     }
 
     fn give_out(&mut self, index: usize, tensor: Option<Tensor>, line: usize) {
+        // a model with more outputs is refused
         if index < limits::TENSORS {
             // the first branch of `if constexpr` is the one for handles
             self.run.outputs.entry(index).or_insert((tensor.unwrap_or(Tensor::of(Storage::Own)), line));
@@ -472,7 +478,11 @@ impl<'a, 'k> Reader<'a, 'k> {
     }
 
     fn operator(&mut self, name: &str, call: &str) {
-        if self.run.operators.len() >= limits::KERNELS || name.is_empty() {
+        if name.is_empty() {
+            return;
+        }
+        if self.run.operators.len() >= limits::KERNELS {
+            self.run.cut = Some("operators");
             return;
         }
         let arguments = call.split_once('(').and_then(|(_, rest)| until_closed(rest)).map_or(call, |(inner, _)| inner);
@@ -492,7 +502,9 @@ impl<'a, 'k> Reader<'a, 'k> {
             if let Some(Tensor { storage: Storage::Input(index), .. }) = self.tensors.get(name) {
                 self.run.aligned.insert(*index);
             }
-        } else if self.run.assertions.len() < limits::KERNELS {
+        } else if self.run.assertions.len() >= limits::KERNELS {
+            self.run.cut = Some("assertions");
+        } else {
             if text.ends_with("by zero") {
                 self.form("division guard", line);
             }
@@ -513,4 +525,35 @@ pub fn is_size_symbol(name: &str) -> bool {
     let digits = name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
     let prefix = name.strip_suffix(digits).unwrap_or_default();
     matches!(prefix, "s" | "u" | "ps" | "ks" | "i") && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_have_a_border() {
+        let of = |count: usize| {
+            let mut kernels = Kernels::default();
+            let mut reader = Reader::new(&mut kernels);
+            (0..count).for_each(|_| reader.operator("at::mm", "at::mm()"));
+            let run = reader.finish();
+            (run.operators.len(), run.cut)
+        };
+        assert_eq!(of(limits::KERNELS), (limits::KERNELS, None));
+        assert_eq!(of(limits::KERNELS + 1), (limits::KERNELS, Some("operators")));
+    }
+
+    #[test]
+    fn assertions_have_a_border() {
+        let of = |count: usize| {
+            let mut kernels = Kernels::default();
+            let mut reader = Reader::new(&mut kernels);
+            (0..count).for_each(|line| reader.assertion("AOTI_TORCH_CHECK(s0 > 1, \"no\")", line));
+            let run = reader.finish();
+            (run.assertions.len(), run.cut)
+        };
+        assert_eq!(of(limits::KERNELS), (limits::KERNELS, None));
+        assert_eq!(of(limits::KERNELS + 1), (limits::KERNELS, Some("assertions")));
+    }
 }

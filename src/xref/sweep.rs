@@ -3,6 +3,7 @@
 use super::code::Code;
 use super::decode::{Callee, Condition, Decoder, Flags, Flow, Registers, Step};
 use super::message::{self, CheckKind};
+use crate::error::{Error, Result};
 use crate::limits;
 
 /// Environment variable that switches the checks on (2.7+; `_check_aoti_runtime_check_inputs_env`).
@@ -62,12 +63,12 @@ struct Recent {
     fallen_from: Option<Branch>,
 }
 
-pub(super) fn sweep(code: &Code<'_>) -> Sweep {
+pub(super) fn sweep(code: &Code<'_>) -> Result<Sweep> {
     go_on(code, Sweep::default())
 }
 
 /// Adds what the code holds to what is known.
-pub(super) fn go_on(code: &Code<'_>, mut sweep: Sweep) -> Sweep {
+pub(super) fn go_on(code: &Code<'_>, mut sweep: Sweep) -> Result<Sweep> {
     for part in &code.executable {
         let mut registers = Registers::default();
         let mut recent = Recent { run: Some(part.address), ..Recent::default() };
@@ -81,7 +82,16 @@ pub(super) fn go_on(code: &Code<'_>, mut sweep: Sweep) -> Sweep {
         sweep.instructions = sweep.instructions.saturating_add(count as u64);
     }
     sweep.branches.sort_by_key(|branch| branch.target);
-    sweep
+    sweep.mentions = all_of(sweep.mentions)?;
+    Ok(sweep)
+}
+
+/// The list, unless it goes beyond [`limits::CHECKS`], where its end is not kept.
+pub(super) fn all_of<T>(messages: Vec<T>) -> Result<Vec<T>> {
+    if messages.len() > limits::CHECKS {
+        return Err(Error::limit(format!("more than {} check messages", limits::CHECKS)));
+    }
+    Ok(messages)
 }
 
 impl Sweep {
@@ -93,7 +103,7 @@ impl Sweep {
             self.has_environment = true;
         }
         let is_copy = self.mentions.last().is_some_and(|last| last.text == text);
-        if !bytes.starts_with(message::HANDLES) || is_copy || self.mentions.len() >= limits::CHECKS {
+        if !bytes.starts_with(message::HANDLES) || is_copy || self.mentions.len() > limits::CHECKS {
             return;
         }
         if let Some((input, kind)) = message::parse_message(bytes) {

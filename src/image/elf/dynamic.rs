@@ -59,13 +59,17 @@ impl<'a> Dynamic<'a> {
             .read(program.p_vaddr.get(endian), program.p_filesz.get(endian))
             .or_else(|| file.region.get(program.p_offset.get(endian), program.p_filesz.get(endian)))
             .ok_or_else(|| wrong("lies beyond the end of the file").help("the file is cut off; copy it again"))?;
-        let count = (bytes.len() / size_of::<Dyn64<Endianness>>()).min(limits::SECTIONS);
+        let count = bytes.len() / size_of::<Dyn64<Endianness>>();
         let rows: &[Dyn64<Endianness>] = slice_from_bytes(bytes, count).map_err(|()| wrong("unreadable"))?.0;
         let entries: Vec<(u64, u64)> = rows
             .iter()
             .map(|row| (row.d_tag.get(endian).0.cast_unsigned(), row.d_val.get(endian)))
             .take_while(|(tag, _)| *tag != tag::DT_NULL)
+            .take(limits::SECTIONS + 1)
             .collect();
+        if entries.len() > limits::SECTIONS {
+            return Err(Error::limit(format!("more than {} rows", limits::SECTIONS)).in_section("dynamic table"));
+        }
         let mut dynamic = Self { entries, names: &[] };
         if let Some(address) = dynamic.value(tag::DT_STRTAB) {
             let all = file.from(address).ok_or_else(|| {
@@ -149,8 +153,10 @@ impl<'a> Dynamic<'a> {
             })
             .collect();
         if unnamed > 0 {
+            // one of them may be what the host lacks
+            let affects = vec!["requires.shims".to_owned(), "requires.leaked_cxx".to_owned()];
             let what = format!("{unnamed} symbols have no readable name");
-            problems.push(problem("dynamic symbol table", None, what));
+            problems.push(Problem { affects, ..problem("dynamic symbol table", None, what) });
         }
         Ok(symbols)
     }
@@ -158,20 +164,23 @@ impl<'a> Dynamic<'a> {
     /// Versions by index: those wanted from others (`DT_VERNEED`) and those defined here (`DT_VERDEF`).
     fn versions(&self, file: &File<'a>) -> Versions<'a> {
         let mut versions = Versions::new();
-        // what is wrong with the table is told by `needed`
+        // what is wrong with either table is told by `needed`
         self.wanted(file, &mut Vec::new(), |library, version, index, _| {
             versions.insert(index, (Some(library), version));
         });
-        self.defined(file, |name, index| {
+        let _ = self.defined(file, |name, index| {
             versions.entry(index).or_insert((None, name));
         });
         versions
     }
 
     /// Calls `found` with name and index of every version defined here.
-    fn defined(&self, file: &File<'a>, mut found: impl FnMut(&'a str, u16)) {
-        let Some(mut at) = self.value(tag::DT_VERDEF) else { return };
-        for _ in 0..self.value(tag::DT_VERDEFNUM).unwrap_or(0).min(limits::SECTIONS as u64) {
+    fn defined(&self, file: &File<'a>, mut found: impl FnMut(&'a str, u16)) -> Result<()> {
+        let Some(mut at) = self.value(tag::DT_VERDEF) else { return Ok(()) };
+        for nth in 0..self.value(tag::DT_VERDEFNUM).unwrap_or(0) {
+            if nth >= limits::SECTIONS as u64 {
+                return Err(Error::limit(format!("more than {}", limits::SECTIONS)).in_section("version definitions"));
+            }
             let Some(row) = file.record::<Verdef<Endianness>>(at) else { break };
             let first = at.checked_add(u64::from(row.vd_aux.get(file.endian)));
             let name = first
@@ -184,24 +193,25 @@ impl<'a> Dynamic<'a> {
             let Some(there) = at.checked_add(next).filter(|_| next != 0) else { break };
             at = there;
         }
+        Ok(())
     }
 
     /// Calls `found` with library, version, index and weakness of every version wanted.
     fn wanted(&self, file: &File<'a>, problems: &mut Vec<Problem>, mut found: impl FnMut(&'a str, &'a str, u16, bool)) {
         const WEAK: u16 = 2;
+        const CUT: &str = "are not all in the file";
         let mut damaged = |message: &str| {
             // a version that is lost is a host that is taken for good enough
             let affects = vec!["requires.glibc".to_owned(), "requires.glibcxx".to_owned()];
             problems.push(Problem { affects, ..problem("version needs", None, message) });
         };
         let Some(mut at) = self.value(tag::DT_VERNEED) else { return };
+        let too_many = format!("are more than {}", limits::SECTIONS);
         let mut budget = limits::SECTIONS;
         let libraries = self.value(tag::DT_VERNEEDNUM).unwrap_or(0);
         for nth in 0..libraries {
-            let row = file.record::<Verneed<Endianness>>(at);
-            let (Some(row), Some(left)) = (row, budget.checked_sub(1)) else {
-                return damaged("are not all in the file");
-            };
+            let Some(row) = file.record::<Verneed<Endianness>>(at) else { return damaged(CUT) };
+            let Some(left) = budget.checked_sub(1) else { return damaged(&too_many) };
             budget = left;
             // the version of the table's own form is 1 (ELF gABI); a library without a version would not be listed
             if row.vn_version.get(file.endian) != 1 || row.vn_cnt.get(file.endian) == 0 {
@@ -213,9 +223,8 @@ impl<'a> Dynamic<'a> {
             let mut aux_at = at.checked_add(u64::from(row.vn_aux.get(file.endian)));
             for _ in 0..row.vn_cnt.get(file.endian) {
                 let aux = aux_at.and_then(|a| file.record::<Vernaux<Endianness>>(a));
-                let (Some(aux), Some(left)) = (aux, budget.checked_sub(1)) else {
-                    return damaged("are not all in the file");
-                };
+                let Some(aux) = aux else { return damaged(CUT) };
+                let Some(left) = budget.checked_sub(1) else { return damaged(&too_many) };
                 budget = left;
                 if let Some(name) = self.name(u64::from(aux.vna_name.get(file.endian))) {
                     let is_weak = aux.vna_flags.get(file.endian).0 & WEAK != 0;
@@ -234,7 +243,7 @@ impl<'a> Dynamic<'a> {
         }
     }
 
-    pub(super) fn needed(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Needed<'a> {
+    pub(super) fn needed(&self, file: &File<'a>, problems: &mut Vec<Problem>) -> Result<Needed<'a>> {
         let mut needed = Needed::default();
         for (tag, value) in &self.entries {
             if !matches!(*tag, tag::DT_NEEDED | tag::DT_RPATH | tag::DT_RUNPATH | tag::DT_SONAME) {
@@ -253,7 +262,102 @@ impl<'a> Dynamic<'a> {
         self.wanted(file, problems, |library, name, _, is_weak| {
             needed.versions.push(SymbolVersion { library, name, is_weak });
         });
-        self.defined(file, |name, _| needed.defined_versions.push(name));
-        needed
+        self.defined(file, |name, _| needed.defined_versions.push(name))?;
+        Ok(needed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Program, object};
+    use super::*;
+    use crate::image::Image;
+    use crate::source::Region;
+
+    /// Where the tables begin that the dynamic table points at.
+    const TABLES: u64 = 0x8_0000;
+
+    /// A library with these rows in its dynamic table, and these words behind it.
+    fn library(rows: &[(u64, u64)], words: &[u32]) -> Vec<u8> {
+        let len = TABLES + 4 * words.len() as u64;
+        let all = Program { kind: 1, file_size: len, memory_size: len, ..Program::default() };
+        let size = TABLES - 0x1000;
+        let dynamic = Program { kind: 2, offset: 0x1000, address: 0x1000, file_size: size, memory_size: size, ..all };
+        let mut file = object(len as usize, &[all, dynamic], &[]);
+        for (row, place) in rows.iter().zip(file[0x1000..].chunks_exact_mut(16)) {
+            place.copy_from_slice(&[row.0.to_le_bytes(), row.1.to_le_bytes()].concat());
+        }
+        for (word, place) in words.iter().zip(file[TABLES as usize..].chunks_exact_mut(4)) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        file
+    }
+
+    /// Numbers of its needs, and what was told.
+    fn of(rows: &[(u64, u64)], words: &[u32]) -> std::result::Result<(usize, usize, usize, String), String> {
+        let file = library(rows, words);
+        let image = Image::open(Region::whole(&file)).map_err(|e| e.to_string())?;
+        let needed = image.needed().map_err(|e| e.to_string())?;
+        // sections have no names here
+        let problems = image.problems().into_iter().filter(|p| p.place.section.as_deref() != Some(".shstrtab"));
+        let said = problems.map(|p| p.message).collect::<Vec<_>>().join("; ");
+        Ok((needed.libraries.len(), needed.versions.len(), needed.defined_versions.len(), said))
+    }
+
+    // names: the empty text before the tables
+    const NAMES: (u64, u64) = (tag::DT_STRTAB, TABLES - 8);
+
+    #[test]
+    fn rows_of_the_dynamic_table_have_a_border() {
+        let of = |count: usize| {
+            let needed = vec![(tag::DT_NEEDED, 0); count - 1];
+            of(&[vec![NAMES], needed].concat(), &[])
+        };
+        assert_eq!(of(limits::SECTIONS), Ok((limits::SECTIONS - 1, 0, 0, String::new())));
+        assert!(of(limits::SECTIONS + 1).unwrap_err().contains("more than 16384 rows"));
+    }
+
+    #[test]
+    fn a_lost_name_may_be_what_the_host_lacks() {
+        // two symbols, and names of one byte behind them
+        let rows = [(tag::DT_SYMTAB, TABLES), (tag::DT_STRTAB, TABLES + 48), (tag::DT_STRSZ, 1)];
+        let of = |name: u32| {
+            let file = library(&rows, &[[0; 6], [name, 0, 0, 0, 0, 0], [0; 6]].concat());
+            let image = Image::open(Region::whole(&file)).unwrap();
+            assert_eq!(image.imports().unwrap().len(), 0);
+            image.problems().into_iter().any(|p| p.affects.contains(&"requires.shims".to_owned()))
+        };
+        assert!(!of(0));
+        assert!(of(1));
+    }
+
+    #[test]
+    fn defined_versions_have_a_border() {
+        let of = |count: usize| {
+            // form and flags, index and count, hash, place of the name (here: the names' own zeros), place of the next
+            let words = [1u32, 1 << 16, 0, 20, 20].repeat(count);
+            let rows = [NAMES, (tag::DT_VERDEF, TABLES), (tag::DT_VERDEFNUM, count as u64)];
+            of(&rows, &[words, vec![0; 2]].concat())
+        };
+        let (_, _, most, said) = of(limits::SECTIONS).unwrap();
+        assert_eq!((most, said.as_str()), (limits::SECTIONS, ""));
+        assert!(of(limits::SECTIONS + 1).unwrap_err().contains("version definitions: more than 16384"));
+    }
+
+    #[test]
+    fn wanted_versions_have_a_border() {
+        let of = |count: u32| {
+            // a library: form and count of versions, its name, place of the versions, no next one
+            let head = [1 | count << 16, 0, 16, 0];
+            // a version: hash, flags and index, name, place of the next
+            let words = [head.to_vec(), [0u32, 0, 0, 16].repeat(count as usize)].concat();
+            of(&[NAMES, (tag::DT_VERNEED, TABLES), (tag::DT_VERNEEDNUM, 1)], &words)
+        };
+        // the row of the library is one of them
+        let most = limits::SECTIONS - 1;
+        let (_, versions, _, said) = of(most as u32).unwrap();
+        assert_eq!((versions, said.as_str()), (most, ""));
+        let (_, versions, _, said) = of(most as u32 + 1).unwrap();
+        assert_eq!((versions, said.as_str()), (most, "are more than 16384"));
     }
 }

@@ -4,7 +4,7 @@ use super::File;
 use super::dynamic::{Dynamic, DynamicSymbol};
 use crate::error::{Error, Result};
 use crate::image::symbol::{Binding, Relocation, RelocationKind, RelocationTarget, SymbolKind};
-use crate::image::{Image, problem, tell};
+use crate::image::{Image, all_functions, problem, tell};
 use crate::limits;
 use crate::model::Problem;
 use goblin::elf::{dynamic as tag, header, reloc};
@@ -173,20 +173,20 @@ pub(super) fn init_functions<'a>(
     dynamic: &Dynamic<'a>,
     image: &Image<'a>,
     relocations: &[Relocation<'a>],
-) -> Vec<u64> {
+) -> Result<Vec<u64>> {
     let mut functions: Vec<u64> = dynamic.value(tag::DT_INIT).into_iter().filter(|a| *a != 0).collect();
     if let Some((start, size)) = dynamic.value(tag::DT_INIT_ARRAY).zip(dynamic.value(tag::DT_INIT_ARRAYSZ)) {
+        all_functions(size / 8, "init array")?;
         let end = start.saturating_add(size);
         let by_slot: HashMap<u64, &Relocation<'a>> =
             relocations.iter().filter(|r| (start..end).contains(&r.address)).map(|r| (r.address, r)).collect();
-        let slots = (size / 8).min(limits::SYMBOLS as u64);
-        for slot in (0..slots).filter_map(|i| start.checked_add(8 * i)) {
+        for slot in (0..size / 8).filter_map(|i| start.checked_add(8 * i)) {
             functions.extend(
                 pointer_in(file, image, by_slot.get(&slot).copied(), slot).filter(|a| *a != 0 && *a != u64::MAX),
             );
         }
     }
-    functions
+    Ok(functions)
 }
 
 /// The address that a slot holds after relocation.
@@ -205,8 +205,8 @@ mod tests {
     use super::*;
     use crate::source::Region;
 
-    /// Relocations of a library whose dynamic table has these rows, with `words` at 0x2000 in a file of `len` bytes.
-    fn of(rows: &[(u64, u64)], len: usize, words: &[u64]) -> std::result::Result<usize, String> {
+    /// A library whose dynamic table has these rows, with `words` at 0x2000 in a file of `len` bytes.
+    fn library(rows: &[(u64, u64)], len: usize, words: &[u64]) -> Vec<u8> {
         let all = Program { kind: 1, file_size: len as u64, memory_size: len as u64, ..Program::default() };
         let dynamic = Program { kind: 2, offset: 0x1000, address: 0x1000, file_size: 0x100, memory_size: 0x100, ..all };
         let mut file = object(len, &[all, dynamic], &[]);
@@ -217,8 +217,25 @@ mod tests {
         };
         put(0x1000, rows.iter().flat_map(|row| [row.0, row.1]).collect());
         put(0x2000, words.to_vec());
+        file
+    }
+
+    fn of(rows: &[(u64, u64)], len: usize, words: &[u64]) -> std::result::Result<usize, String> {
+        let file = library(rows, len, words);
         let image = Image::open(Region::whole(&file)).map_err(|e| e.to_string())?;
         image.relocations().map(<[_]>::len).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn initialisers_have_a_border() {
+        // most of them behind the end of the file
+        let of = |count: usize| {
+            let rows = [(tag::DT_INIT_ARRAY, 0x2000), (tag::DT_INIT_ARRAYSZ, 8 * count as u64)];
+            let file = library(&rows, 0x3000, &[0x10, 0x20]);
+            Image::open(Region::whole(&file)).unwrap().init_functions().map_err(|e| e.to_string())
+        };
+        assert_eq!(of(limits::SYMBOLS), Ok(vec![0x10, 0x20]));
+        assert!(of(limits::SYMBOLS + 1).unwrap_err().contains("more than 1048576 functions"));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::{Copied, Row, zero};
 use crate::interpret::layout;
-use crate::interpret::machine::{Answer, Machine};
+use crate::interpret::machine::{Answer, Exit, Machine, Stop};
 use crate::interpret::trace::Record;
 use crate::interpret::value::Value;
+use crate::limits;
 
 pub const TABLE: &[Row] = &[
     ("cudaGetDevice", |m| number(m, 0, 0)),
@@ -142,7 +143,7 @@ fn memcpy(m: &mut Machine<'_>) -> Answer {
 
 fn module_load(m: &mut Machine<'_>) -> Answer {
     let path = m.arg(1);
-    let path = m.bus.memory.cstr(path, crate::limits::NAME_BYTES);
+    let path = m.bus.memory.cstr(path, limits::NAME_BYTES);
     m.host.module = ModuleSource::File(String::from_utf8_lossy(&path).into_owned());
     object(m)
 }
@@ -155,11 +156,13 @@ fn module_load_data(m: &mut Machine<'_>) -> Answer {
 
 fn module_get_function(m: &mut Machine<'_>) -> Answer {
     let (slot, name) = (m.arg(0), m.arg(2));
-    let name = m.bus.memory.cstr(name, crate::limits::SYMBOL_NAME_BYTES);
+    let name = m.bus.memory.cstr(name, limits::SYMBOL_NAME_BYTES);
     let name = String::from_utf8_lossy(&name).into_owned();
-    if m.host.functions.len() < crate::limits::KERNELS {
-        m.host.functions.push(GpuFunction { name, source: m.host.module.clone(), shared_bytes: None });
+    // a handle of another one would make its launches another kernel's
+    if m.host.functions.len() >= limits::KERNELS {
+        return Err(Exit::Stop(Stop::Unreasonable(format!("more than {} GPU functions", limits::KERNELS))));
     }
+    m.host.functions.push(GpuFunction { name, source: m.host.module.clone(), shared_bytes: None });
     let last = m.host.functions.len().saturating_sub(1) as u64;
     m.set_word(slot, layout::FUNCTIONS.start + 16 * last);
     Ok(Value::ZERO)
@@ -230,4 +233,31 @@ fn error_string(m: &mut Machine<'_>) -> Answer {
     let text = m.literal("error");
     m.set_word(slot, text);
     Ok(Value::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Architecture, Format};
+    use crate::interpret::machine::processor_for;
+    use crate::source::Region;
+
+    #[test]
+    fn functions_have_a_border() {
+        let of = |before: usize| {
+            let file = Vec::new();
+            let mut machine =
+                Machine::new(processor_for(Architecture::X86_64, Format::Elf).unwrap(), Region::whole(&file));
+            let function = GpuFunction { name: String::new(), source: ModuleSource::None, shared_bytes: None };
+            machine.host.functions = vec![function; before];
+            let slot = machine.allocate(8);
+            machine.cpu.set_arguments(&mut machine.bus, &[slot, 0, slot].map(Value::new));
+            let answer = module_get_function(&mut machine);
+            (answer, function_of(machine.word(slot)))
+        };
+        assert_eq!(of(limits::KERNELS - 1), (Ok(Value::ZERO), Some(limits::KERNELS - 1)));
+        let (refused, handle) = of(limits::KERNELS);
+        let Err(Exit::Stop(Stop::Unreasonable(why))) = refused else { panic!("{refused:?}") };
+        assert_eq!((why.as_str(), handle), ("more than 65536 GPU functions", None));
+    }
 }

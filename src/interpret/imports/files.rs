@@ -66,6 +66,7 @@ fn lseek(m: &mut Machine<'_>) -> Answer {
 }
 
 fn read(m: &mut Machine<'_>) -> Answer {
+    // a system too may read less than it was asked for
     let (to, len) = (m.arg(1), m.arg(2).min(crate::limits::COPY_BYTES));
     let at = m.host.file_position;
     let there = m.loaded.file_bytes.saturating_sub(at).min(len);

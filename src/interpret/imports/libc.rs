@@ -235,6 +235,7 @@ fn strcmp(m: &mut Machine<'_>) -> Answer {
 
 fn strncmp(m: &mut Machine<'_>) -> Answer {
     let (a, b, len) = (m.arg(0), m.arg(1), usize::try_from(m.arg(2)).unwrap_or(usize::MAX));
+    // where one text ends before the cap, the comparison does too
     let cap = len.min(limits::COPY_BYTES as usize + 1);
     let (a, b) = (m.bus.memory.cstr(a, cap), m.bus.memory.cstr(b, cap));
     m.reasonable(a.len().min(b.len()) as u64)?;

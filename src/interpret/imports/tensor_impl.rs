@@ -2,7 +2,7 @@
 //! `c10::TensorImpl`. Its layout is that of the release, so what is learned this way is marked as inferred.
 
 use super::{Row, first_argument, throw, zero};
-use crate::interpret::machine::{Answer, Machine};
+use crate::interpret::machine::{Answer, Exit, Machine, Stop};
 use crate::interpret::tensors::{Kind, TensorId, Tensors};
 use crate::interpret::trace::Record;
 use crate::interpret::value::{Property, Value};
@@ -125,7 +125,11 @@ fn tensor_at(m: &mut Machine<'_>, reference: u64) -> TensorId {
 /// Returns `std::vector<at::Tensor>` in memory.
 fn steal(m: &mut Machine<'_>) -> Answer {
     let to = m.cpu.result_pointer();
-    let (handles, count) = (m.arg_after_result(0), m.arg_after_result(1).min(crate::limits::TENSORS as u64));
+    let (handles, count) = (m.arg_after_result(0), m.arg_after_result(1));
+    if count > crate::limits::TENSORS as u64 {
+        let what = format!("{count} tensors in one call, more than {}", crate::limits::TENSORS);
+        return Err(Exit::Stop(Stop::Unreasonable(what)));
+    }
     let block = m.allocate(8 * count + 8);
     for n in 0..count {
         let handle = m.word(handles.wrapping_add(8 * n));
@@ -215,4 +219,33 @@ fn type_meta(m: &mut Machine<'_>) -> Answer {
     m.bus.memory.resume_log(paused);
     m.host.type_meta = Some(table);
     Ok(Value::new(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Architecture, Format};
+    use crate::interpret::machine::processor_for;
+    use crate::limits;
+    use crate::source::Region;
+
+    #[test]
+    fn tensors_of_one_call_have_a_border() {
+        // so many as are allowed take a test too much time
+        let of = |count: usize| {
+            let file = Vec::new();
+            let mut machine =
+                Machine::new(processor_for(Architecture::X86_64, Format::Elf).unwrap(), Region::whole(&file));
+            machine.set_budget(limits::INSTRUCTIONS);
+            let result = machine.allocate(24);
+            machine.cpu.set_arguments(&mut machine.bus, &[result, 0, count as u64].map(Value::new));
+            let answer = steal(&mut machine);
+            let begin = machine.word(result);
+            answer.map(|_| (machine.word(result + 8) - begin) / 8)
+        };
+        assert_eq!(of(3), Ok(3));
+        let refused = of(limits::TENSORS + 1);
+        let Err(Exit::Stop(Stop::Unreasonable(why))) = refused else { panic!("{refused:?}") };
+        assert_eq!(why, "65537 tensors in one call, more than 65536");
+    }
 }

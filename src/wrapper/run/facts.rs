@@ -83,6 +83,8 @@ pub struct Run {
     pub custom_ops: Vec<u32>,
     /// run-time assertions
     pub assertions: Vec<Assertion>,
+    /// what there is more of than is kept
+    pub cut: Option<&'static str>,
     /// symbols that are data, not sizes of inputs: `u0`
     pub data_symbols: BTreeSet<String>,
     /// devices of allocations and guards, with the first line of each
