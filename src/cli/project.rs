@@ -9,6 +9,7 @@ use crate::report::{ArtifactReport, ConfigPlace, Finding, Report, Verdict};
 use crate::target::LoadConfig;
 use crate::target::project::{self, ArtifactTable, Project, TargetTable};
 use crate::{container, limits};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// An artefact that the project names, and what is asked of it.
@@ -109,11 +110,16 @@ fn expand(folder: &Path, entry: &ArtifactTable) -> Result<Vec<PathBuf>, CliError
     let mut found = Vec::new();
     let mut open = vec![(folder.join(fixed), 0)];
     while let Some((folder, depth)) = open.pop() {
-        let Ok(entries) = std::fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { &folder })
-        else {
-            continue;
+        let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+        // a folder that is not there holds no match; one that does not open may hold some
+        let failed =
+            |e: std::io::Error| CliError::usage(format!("`{pattern}`: cannot look into {}: {e}", at.display()));
+        let entries = match std::fs::read_dir(at) {
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            entries => entries.map_err(failed)?,
         };
-        for entry in entries.flatten() {
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
             let path = folder.join(entry.file_name());
             let is_folder = entry.file_type().is_ok_and(|t| t.is_dir());
             let is_match = std::path::absolute(&path).is_ok_and(|full| glob.is_match(full));
@@ -182,6 +188,29 @@ mod tests {
     use super::*;
     use crate::target::project::Budget;
 
+    fn matches(root: &Path, glob: &str) -> Result<usize, String> {
+        let entry = ArtifactTable {
+            path: glob.to_owned(),
+            place: ConfigPlace { file: String::new(), line: 1, column: 1 },
+            targets: Vec::new(),
+            optional: false,
+            model: None,
+            inputs: None,
+            dims: Default::default(),
+            interface_id: None,
+            budget: Budget::default(),
+        };
+        expand(root, &entry).map(|found| found.len()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_folder_that_does_not_open_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("file"), "").unwrap();
+        assert_eq!(matches(root.path(), "gone/*.pt2"), Ok(0));
+        assert!(matches(root.path(), "file/*.pt2").unwrap_err().contains("cannot look into"));
+    }
+
     #[test]
     fn folders_of_a_glob_have_a_border() {
         let of = |depth: usize, glob: &str| {
@@ -189,18 +218,7 @@ mod tests {
             let deepest = (0..depth).fold(root.path().to_path_buf(), |at, _| at.join("d"));
             std::fs::create_dir_all(&deepest).unwrap();
             std::fs::write(deepest.join("model.pt2"), "").unwrap();
-            let entry = ArtifactTable {
-                path: glob.to_owned(),
-                place: ConfigPlace { file: String::new(), line: 1, column: 1 },
-                targets: Vec::new(),
-                optional: false,
-                model: None,
-                inputs: None,
-                dims: Default::default(),
-                interface_id: None,
-                budget: Budget::default(),
-            };
-            expand(root.path(), &entry).map(|found| found.len()).map_err(|e| e.to_string())
+            matches(root.path(), glob)
         };
         assert_eq!(of(limits::FOLDER_DEPTH, "**/*.pt2"), Ok(1));
         assert!(of(limits::FOLDER_DEPTH + 1, "**/*.pt2").unwrap_err().contains("lies more than 16 folders deep"));

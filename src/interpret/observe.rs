@@ -35,14 +35,15 @@ pub fn observe(visit: &mut Visit<'_>, image: &Image<'_>, traces: bool) -> Observ
     [interface.in_spec, interface.out_spec] = visit.specs.clone();
     let symbols = Symbols::of_run(visit);
     interface.inputs = inputs::inputs(visit, &symbols, &mut interface);
+    // these look at the rows of the getters, which then become the constants: there may be thousands
+    let names = Names::of_run(visit);
+    interface.weights = weights::location(visit, image);
     interface.constants = constants(visit, image, &mut interface);
     interface.outputs = outputs::outputs(visit, &symbols, &mut interface);
     interface.has_lower_bounds = inputs::has_lower_bounds(&interface.inputs);
-    let names = Names::of_run(visit);
     interface.kernels = kernels::kernels(visit, &symbols, &names);
     interface.operators = kernels::operators(visit, &symbols);
     interface.checks = visit.has_run.then(|| checks(visit, &symbols));
-    interface.weights = weights::location(visit, image);
     device(visit, &mut interface);
     for (phase, reason) in &visit.failures {
         interface.unknown.push(Unknown::behind(*phase, reason));
@@ -106,8 +107,8 @@ fn device(visit: &Visit<'_>, interface: &mut Interface) {
 
 /// The constants table: getters, the tensors made over the weights, and the table in memory.
 fn constants(visit: &mut Visit<'_>, image: &Image<'_>, interface: &mut Interface) -> Vec<Constant> {
-    let blobs = visit.machine.host.blobs.clone();
-    let mut rows = visit.constants.clone();
+    let blobs = std::mem::take(&mut visit.machine.host.blobs);
+    let mut rows = std::mem::take(&mut visit.constants);
     if visit.counts[2].is_none() && visit.container.is_some() {
         // 2.2 has no getters for constants: there are as many as tensors were made for
         rows.resize_with(blobs.len(), Default::default);
@@ -118,17 +119,17 @@ fn constants(visit: &mut Visit<'_>, image: &Image<'_>, interface: &mut Interface
     }
     let names: Vec<u64> = rows.iter().map(|row| row.name_at).collect();
     let has_names = names.iter().all(|at| *at != 0);
-    let table = super::constants::find(&mut visit.machine, rows.len(), has_names.then_some(names.as_slice()));
+    let mut table = super::constants::find(&mut visit.machine, rows.len(), has_names.then_some(names.as_slice()));
     let mut blob = blobs.into_iter();
-    let mut constants = Vec::new();
+    let mut constants = Vec::with_capacity(rows.len());
     for (index, row) in rows.into_iter().enumerate() {
         let mut constant = Constant {
             index,
             name: row.name,
             fqn: row.fqn,
             dtype: row.dtype,
-            shape: table.as_ref().and_then(|t| t.shapes.get(index).cloned()),
-            stride: table.as_ref().and_then(|t| t.strides.get(index).cloned()),
+            shape: table.as_mut().and_then(|t| t.shapes.get_mut(index).map(std::mem::take)),
+            stride: table.as_mut().and_then(|t| t.strides.get_mut(index).map(std::mem::take)),
             storage_offset: None,
             size_bytes: row.size_bytes,
             kind: row.kind,

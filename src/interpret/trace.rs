@@ -32,9 +32,9 @@ pub enum Record {
         /// index in `Host::functions`
         function: usize,
         /// blocks
-        grid: [Value; 3],
+        grid: Box<[Value; 3]>,
         /// threads per block
-        block: [Value; 3],
+        block: Box<[Value; 3]>,
         /// dynamic shared bytes
         shared: Value,
         /// arguments as the launch passes them

@@ -195,6 +195,10 @@ impl<const LINES: usize> Table<LINES> {
 
     /// The value of a row.
     fn row(&self, name: &str) -> Option<&'static str> {
+        // most of what a library imports is of the C and C++ libraries
+        if name.starts_with('_') {
+            return None;
+        }
         // the braces are the first line and the last one
         let (mut low, mut high) = (1, LINES.saturating_sub(2));
         while low < high {

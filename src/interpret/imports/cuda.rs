@@ -224,7 +224,7 @@ fn record(
         arguments.push(if is_pointer || word.shadow.is_some() { word } else { m.bus.load(at, 4) });
     }
     let Some(function) = function_of(function) else { return Ok(Value::ZERO) };
-    m.recorder.add(Record::Launch { function, grid, block, shared, arguments });
+    m.recorder.add(Record::Launch { function, grid: Box::new(grid), block: Box::new(block), shared, arguments });
     Ok(Value::ZERO)
 }
 

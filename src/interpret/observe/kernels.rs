@@ -50,7 +50,7 @@ pub fn kernels(visit: &Visit<'_>, symbols: &Symbols, names: &Names) -> Vec<Kerne
                 kernel.shared_bytes = Some(shared.bits);
                 kernel.num_warps = threads.and_then(|n| u32::try_from(n.div_ceil(WARP)).ok());
                 kernel.launches.push(Launch {
-                    grid: grid.map(|side| symbols.expression(visit, side, 4)),
+                    grid: (**grid).map(|side| symbols.expression(visit, side, 4)),
                     threads: threads.and_then(|n| u32::try_from(n).ok()),
                     arguments: arguments.iter().map(text).collect(),
                     line: None,

@@ -113,8 +113,8 @@ impl Planner<'_, '_> {
             }),
             Record::Launch { function, grid, block, shared, arguments } => Some(Step::Launch {
                 name: self.visit.machine.host.functions.get(*function).map_or_else(String::new, |f| f.name.clone()),
-                grid: Box::new(grid.map(|side| self.number(side, 4))),
-                block: Box::new(block.map(|side| self.number(side, 4))),
+                grid: Box::new((**grid).map(|side| self.number(side, 4))),
+                block: Box::new((**block).map(|side| self.number(side, 4))),
                 shared_bytes: self.number(*shared, 4),
                 arguments: arguments.iter().map(|a| self.argument(*a)).collect(),
             }),
