@@ -47,6 +47,21 @@ fn code_that_cannot_create_a_model_confirms_nothing() {
         let args = [&["verify", library.to_str().unwrap()], &asked[..]].concat();
         assert_eq!(code(&args), Some(4), "{name}");
     }
+    // a getter that gives up, and a machine that there is no processor for
+    for (name, machine, code_bytes) in [("getter.so", 62u16, Some(0xf4)), ("machine.so", 0xffff, None)] {
+        let mut bytes = std::fs::read(LIBRARY).unwrap();
+        bytes[18..20].copy_from_slice(&machine.to_le_bytes());
+        if let Some(byte) = code_bytes {
+            let image = aoti_inspect::image::Image::open(aoti_inspect::source::Region::whole(&bytes)).unwrap();
+            let getter = image.export("AOTInductorModelContainerGetCallSpec").unwrap().address;
+            let segment = image.segments().iter().find(|s| s.is_executable).unwrap();
+            let at = usize::try_from(getter - segment.address + segment.file_offset).unwrap();
+            bytes[at] = byte;
+        }
+        let copy = at(&folder, name);
+        std::fs::write(&copy, bytes).unwrap();
+        assert_eq!(code(&[&["verify", copy.as_str()], &asked[..]].concat()), Some(4), "{name}");
+    }
     // the same in a package, whose source still claims everything
     let mut package = std::fs::read(PACKAGE).unwrap();
     let container = aoti_inspect::container::open(Path::new(PACKAGE)).unwrap();
@@ -92,11 +107,25 @@ fn what_is_looked_at_is_never_overwritten() {
         assert_eq!(code(&["verify", &copy, "--no-config", flag, &copy]), Some(2), "{flag}");
     }
     assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(PACKAGE).unwrap());
+    // by another name of the same file, and what the configuration is read from
+    let (cases, other) = (at(&folder, "cases.jsonl"), at(&folder, "other.json"));
+    let line = r#"{"inputs":[{"dtype":"float32","shape":[8,10]}]}"#;
+    std::fs::write(&cases, line).unwrap();
+    std::fs::hard_link(&copy, &other).unwrap();
+    assert_eq!(code(&["verify", &copy, "-o", &format!("json={other}")]), Some(2));
+    assert_eq!(code(&["verify", &copy, "--cases", &cases, "-o", &cases]), Some(2));
+    assert_eq!(code(&["explain", &copy, "--log", &cases, "-o", &cases]), Some(2));
+    assert_eq!(std::fs::read(&copy).unwrap(), std::fs::read(PACKAGE).unwrap());
+    assert_eq!(std::fs::read(&cases).unwrap(), line.as_bytes());
 }
 
 #[test]
 fn an_empty_code_allows_nothing() {
     assert_eq!(code(&["verify", PACKAGE, "--ops", ""]), Some(2));
+    // a device from an empty variable must not read as "not asked"
+    for wrong in ["f32[8,10]@", "f32[8,10]@@cpu", "f32[8,10]::::", "f32:8x10@"] {
+        assert_eq!(code(&["verify", PACKAGE, "--input", wrong]), Some(2), "{wrong}");
+    }
     assert_eq!(code(&["verify", PACKAGE, "--torch", "2.15.0+"]), Some(2));
     let unknown = ["verify", "testdata/artifacts/2.11.0-cuda-multi_arch.pt2", "--driver", "550"];
     assert_eq!(code(&unknown), Some(4));

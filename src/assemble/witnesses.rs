@@ -4,7 +4,7 @@ use super::{CodeReading, Settings};
 use crate::container::{Container, ModelFolder};
 use crate::image::Image;
 use crate::limits;
-use crate::model::{Interface, Problem};
+use crate::model::{Interface, Phase, Problem, Unknown};
 use crate::wrapper::{self, WrapperSource};
 use crate::{interpret, xref};
 
@@ -83,7 +83,11 @@ pub fn code(
             interface.trace = recovery.interface.trace;
             Ok(interface)
         }
-        Err(error) => checks_alone(image).ok_or_else(|| format!("machine code: {}", error.message())),
+        Err(error) => {
+            let mut interface = checks_alone(image).unwrap_or_default();
+            interface.unknown.push(Unknown::behind(Phase::Loading, error.message()));
+            Ok(interface)
+        }
     }
 }
 

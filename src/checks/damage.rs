@@ -13,8 +13,9 @@ pub const CODES: &[Code] = &[
         summary: "a part of the file that checks need is damaged",
         level: Level::Deny,
         page: Page {
-            compares: "Sizes, offsets, checksums and texts of the file with each other; each contradiction that hides a \
-                       fact is one finding with member, section and offset.",
+            compares: "Sizes, offsets and texts of the file with each other; each contradiction that hides a fact is one \
+                       finding with member, section and offset. Checksums of members are not computed: weights are \
+                       never read.",
             matters: "A cut or altered artefact fails at load with an unspecific error, or loads and misbehaves. What \
                       cannot be read cannot be vouched for, so the verdict is `unreadable` (exit 3).",
             reports: "Cut uploads, Git LFS pointers and hand-edited packages in PyTorch's issue tracker, class C14 of \
@@ -27,8 +28,8 @@ pub const CODES: &[Code] = &[
         summary: "the machine code could not be followed, so that nothing vouches for what the file claims",
         level: Level::Deny,
         page: Page {
-            compares: "The library's own functions, interpreted up to a created model, with what its source and metadata \
-                       claim.",
+            compares: "The library's own functions, interpreted up to a model that was made and asked, with what its source \
+                       and metadata claim.",
             matters: "Code that faults or does not end when the model is created will do so when it is loaded, or it is \
                       code that is not modelled here. Either way the claims are unchecked.",
             reports: "Zeroed and cut code segments, relocations and stubs; builds with instructions that are not modelled.",
@@ -55,7 +56,8 @@ fn check_code(artifact: &Artifact, judgement: &mut Judgement) {
     for index in 0..artifact.models.len() {
         let subject = format!("models[{index}]");
         let stops = |phase| artifact.unknown.iter().find(|u| u.fact == subject && u.stopped_in == Some(phase));
-        if let Some(unknown) = stops(Phase::Creation).or_else(|| stops(Phase::Initialisers)) {
+        let phases = [Phase::Loading, Phase::Creation, Phase::Initialisers, Phase::Getters];
+        if let Some(unknown) = phases.into_iter().find_map(stops) {
             let message = format!("what the file claims is not confirmed: {}", unknown.reason);
             judgement.push(Finding::new("code-unread", Outcome::Unknown, subject, message));
         }

@@ -37,7 +37,8 @@ pub fn run(args: &ExplainArgs, output: &OutputArgs) -> Result<Exit, CliError> {
     }
     let configs = args.load.configs(super::project::nearest()?.as_ref())?;
     let load = configs.first().cloned().unwrap_or_default();
-    let out = output.open(&given.artifacts, None)?;
+    let inputs = given.artifacts.iter().chain(&given.logs).chain(&args.log).chain(args.load.files());
+    let out = output.open(&inputs.cloned().collect::<Vec<_>>(), None)?;
     let needs_instructions = reading.hit("sigill").is_some() || ended.is_some_and(|e| e.is_signal("SIGILL"));
     let settings = Settings {
         code: if args.no_interpret { CodeReading::Never } else { CodeReading::Always },

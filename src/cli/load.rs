@@ -124,6 +124,10 @@ impl From<LoaderWord> for Loader {
 }
 
 impl LoadArgs {
+    /// Files that are read; a target that is a name is none.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.cases.iter().chain(&self.weights).chain(&self.exported).chain(&self.op_library)
+    }
     /// One configuration, or one per `--target`.
     pub fn configs(&self, project: Option<&Project>) -> Result<Vec<LoadConfig>, CliError> {
         if self.target.is_empty() {

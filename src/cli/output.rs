@@ -138,9 +138,19 @@ impl OutputArgs {
     }
 }
 
-/// The same file by whatever path; one that is not there yet is no input.
+/// The same file by whatever path or hard link; one that is not there yet is no input.
 fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(unix)]
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).map(|file| (file.dev(), file.ino()))
+}
+#[cfg(not(unix))]
+fn identity(path: &Path) -> std::io::Result<PathBuf> {
+    path.canonicalize()
 }
 
 impl Destinations {

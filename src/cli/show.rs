@@ -1,6 +1,6 @@
 //! `show`: what files are.
 
-use super::arguments::{OutputArgs, ShowArgs};
+use super::arguments::{Format, OutputArgs, ShowArgs};
 use super::output::SHOWN;
 use super::{CliError, open, trace};
 use crate::render::json::FACTS;
@@ -9,6 +9,7 @@ use crate::report::Exit;
 use crate::target::UsageError;
 use crate::{CodeReading, Settings};
 use clap::ValueEnum;
+use std::path::PathBuf;
 
 /// Exit 3 when one of the files is no readable artefact.
 pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
@@ -25,13 +26,17 @@ pub fn run(args: &ShowArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         let name = format.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         return Err(CliError::usage(format!("{name} is a form of reports: show writes text, json, jsonl or csv")));
     }
+    if args.call && output.formats().iter().any(|format| *format != Format::Text) {
+        return Err(CliError::usage("--call writes text; what it is made of is in `show --json`"));
+    }
     let given = open::given(&args.files)?;
     if given.is_empty() {
         return Err(CliError::usage("no ARTIFACT is given: aoti-inspect model.pt2"));
     }
     let code = code_reading(args.files.no_interpret, args.deep);
     let settings = Settings { code, traces: args.trace, hashes_file: args.files.digest, ..Settings::default() };
-    let out = output.open(&given, None)?;
+    let inputs: Vec<PathBuf> = given.iter().chain(&args.files.files_from).cloned().collect();
+    let out = output.open(&inputs, None)?;
     let mut opened = open::open(&given, &settings)?;
     if let Some(sizes) = &sizes {
         sizes.apply(&mut opened.artifacts)?;

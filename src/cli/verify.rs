@@ -38,7 +38,9 @@ pub fn run(args: &VerifyArgs, output: &OutputArgs) -> Result<Exit, CliError> {
         (false, _) => jobs.iter().map(|job| job.path.clone()).collect(),
     };
     let baseline = args.project.write_baseline.as_deref();
-    let out = output.open(&paths, baseline)?;
+    let configured = [&args.files.files_from, &args.project.config, &args.project.baseline].into_iter().flatten();
+    let inputs: Vec<PathBuf> = paths.iter().chain(configured).chain(args.load.files()).cloned().collect();
+    let out = output.open(&inputs, baseline)?;
     let artifacts = if jobs.is_empty() {
         let opened = open::open(&paths, &settings)?;
         remark(&opened.remarks);

@@ -91,6 +91,8 @@ impl Evidence {
 /// A part of interpreting a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// its tables are put into memory
+    Loading,
     /// what runs when it is opened
     Initialisers,
     /// the model is made
@@ -104,6 +106,7 @@ pub enum Phase {
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            Self::Loading => "loading",
             Self::Initialisers => "initialisers",
             Self::Creation => "creation",
             Self::Getters => "getters",

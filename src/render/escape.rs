@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 /// Control characters, escape sequences, and the marks that reorder or hide text (Unicode bidi controls,
-/// zero-width and separator characters) become visible `\u{..}`; a line stays a line.
+/// zero-width and separator characters, those that no XML may hold) become visible `\u{..}`; a line stays a line.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
@@ -23,7 +23,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 fn is_harmful(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// For a cell or paragraph of GitHub's Markdown: no markup, link, mention, HTML or cell border survives.
@@ -94,6 +94,7 @@ mod tests {
     #[test]
     fn nothing_moves_the_cursor_or_the_reading_order() {
         assert_eq!(plain("a\u{1b}[2Jb\u{202e}c\n"), "a\\u{1b}[2Jb\\u{202e}c\\n");
+        assert_eq!(plain("a\u{fffe}\u{ffff}b"), "a\\u{fffe}\\u{ffff}b");
         assert!(matches!(plain("kwargs['größe']"), Cow::Borrowed(_)));
     }
 

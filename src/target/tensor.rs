@@ -163,8 +163,12 @@ fn tensor(text: &str) -> Result<TensorRequest, UsageError> {
             } else {
                 (None, rest)
             };
-            let device = rest.trim_start_matches([':', '@', ' ']);
-            (shape, stride, (!device.is_empty()).then_some(device))
+            let device = match rest.strip_prefix(['@', ':']) {
+                Some(device) => Some(device.trim()),
+                // as inductor writes it: `f32[8, 10][10, 1]cuda:0`
+                None => Some(rest).filter(|rest| !rest.is_empty()),
+            };
+            (shape, stride, device)
         }
         Some(_) => return Err(UsageError::new(format!("`{rest}` after the dtype; {FORM}"))),
     };
