@@ -238,6 +238,11 @@ impl Container {
     /// Takes over a layout and decides what kind of package it makes.
     fn settle(&mut self, layout: Layout, package: Kind) {
         self.root = layout.root;
+        if layout.models.len() > limits::MODELS {
+            self.kind = package;
+            self.error = Some(format!("{} models, more than {}", layout.models.len(), limits::MODELS));
+            return;
+        }
         self.models = layout.models;
         self.exported = layout.exported;
         if let Some((id, is_new)) = layout.version {

@@ -52,6 +52,8 @@ pub const SYMBOLS: usize = 1 << 20;
 pub const SYMBOL_NAME_BYTES: usize = 16 << 10;
 /// Inputs, outputs or constants of one model: more than any model of the corpus by far.
 pub const TENSORS: usize = 65_536;
+/// Models of one package. Real ones have a handful; each is read and shown in full.
+pub const MODELS: usize = 256;
 /// Dims of one tensor; torch itself stops at 64.
 pub const RANK: usize = 64;
 /// Kernels of one model, images of one kernel file, kernels of one image: more than any model of the corpus by far.

@@ -200,6 +200,9 @@ fn diff_grades_changes() {
     assert!(breaking.is_empty(), "{breaking:#?}");
     assert_eq!(project.code(&["diff", "build/multi.pt2", newer.to_str().unwrap()]), 0);
     assert_eq!(project.code(&["diff", "build/mlp.pt2", "no-such.pt2"]), 3);
+    // of two damaged ones nothing says that they are alike
+    let damaged = Path::new(ARTIFACTS).with_file_name("hostile").join("bad_metadata.pt2");
+    assert_eq!(project.code(&["diff", damaged.to_str().unwrap(), damaged.to_str().unwrap()]), 3);
 }
 
 #[test]

@@ -193,6 +193,19 @@ fn members_have_a_border() {
 }
 
 #[test]
+fn models_have_a_border() {
+    let of = |count: usize| {
+        let mut zip = Zip::package();
+        (0..count).for_each(|n| zip.store(&format!("m/data/aotinductor/m{n}/m.so"), b""));
+        let opened = zip.open();
+        (opened.models().len(), opened.error().map(str::to_owned))
+    };
+    let (base, none) = of(0);
+    assert_eq!(of(limits::MODELS - base), (limits::MODELS, None), "{none:?}");
+    assert_eq!(of(limits::MODELS - base + 1), (0, Some("257 models, more than 256".to_owned())));
+}
+
+#[test]
 fn names_have_a_border() {
     let of = |len: usize| {
         let mut zip = Zip::package();

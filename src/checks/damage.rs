@@ -68,11 +68,8 @@ fn check_code(artifact: &Artifact, judgement: &mut Judgement) {
 pub fn check(artifact: &Artifact, _: &LoadConfig, judgement: &mut Judgement) {
     check_code(artifact, judgement);
     for (index, problem) in artifact.problems.iter().enumerate() {
-        let place = problem.place.to_string();
-        let separator = if place.is_empty() { "" } else { ": " };
-        let message = format!("{place}{separator}{}", problem.message);
         let (code, outcome) =
             if problem.affects.is_empty() { ("artifact-odd", Outcome::Warn) } else { (DAMAGED, Outcome::Fail) };
-        judgement.push(Finding::new(code, outcome, format!("problems[{index}]"), message));
+        judgement.push(Finding::new(code, outcome, format!("problems[{index}]"), problem.to_string()));
     }
 }

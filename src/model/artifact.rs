@@ -7,6 +7,7 @@ use super::{
 use crate::error::Place;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt;
 
 /// What a file is, decided by content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -316,6 +317,14 @@ pub struct Problem {
     /// facts that cannot be trusted or read because of it, as paths; empty: none
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub affects: Vec<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place.to_string();
+        let separator = if place.is_empty() { "" } else { ": " };
+        write!(f, "{place}{separator}{}", self.message)
+    }
 }
 
 /// Everything known about one file or folder.
