@@ -2,6 +2,7 @@
 //! so that a missing or lying section table costs names of sections and `.symtab`, nothing else.
 
 mod dynamic;
+mod loading;
 mod relocation;
 mod unwind;
 
@@ -102,6 +103,7 @@ impl<'a> Elf<'a> {
             );
         }
         let segments = segments(programs, endian, region, &mut problems)?;
+        loading::check_headers(head, programs, endian, &segments, &mut problems);
         let names = section_names(head, endian, region, table, &mut problems);
         let sections: Vec<_> = table.iter().map(|s| section(s, endian, region, names)).collect();
         check_section_bounds(table, &sections, endian, region, &mut problems);
@@ -215,7 +217,9 @@ impl<'a> Elf<'a> {
             return Ok(Vec::new());
         }
         let symbols = self.dynamic_symbols(problems)?;
-        relocation::read(&self.file, self.dynamic()?, symbols, problems)
+        let relocations = relocation::read(&self.file, self.dynamic()?, symbols, problems)?;
+        loading::check_tables(&self.file, self.dynamic()?, &relocations, problems);
+        Ok(relocations)
     }
 
     pub(super) fn needed(&self, problems: &mut Vec<Problem>) -> Result<Needed<'a>> {
@@ -304,7 +308,9 @@ fn segments<'a>(
         if let Some(last) = segments.last()
             && segment.address < last.address + last.memory_size
         {
-            tell(problems, || problem("program headers", at, "segments overlap in memory or are not in order"));
+            let affects = vec!["library".to_owned()];
+            let what = "segments overlap in memory or are not in order";
+            tell(problems, || Problem { affects, ..problem("program headers", at, what) });
         }
         segments.push(segment);
         if segments.len() > limits::SEGMENTS {
