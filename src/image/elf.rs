@@ -218,7 +218,7 @@ impl<'a> Elf<'a> {
         }
         let symbols = self.dynamic_symbols(problems)?;
         let relocations = relocation::read(&self.file, self.dynamic()?, symbols, problems)?;
-        loading::check_tables(&self.file, self.dynamic()?, &relocations, problems);
+        loading::check_tables(&self.file, self.dynamic()?, symbols, &relocations, problems);
         Ok(relocations)
     }
 

@@ -119,7 +119,8 @@ pub fn create<'a>(image: &'a Image<'_>, options: &Options) -> Result<Visit<'a>> 
         match visit.create_container(&device) {
             Ok(container) => {
                 visit.container = Some(container);
-                visit.failures.clear();
+                // of other devices; what runs when the library is opened has to run for each
+                visit.failures.retain(|(phase, _)| *phase == Phase::Initialisers);
                 break;
             }
             Err(Exit::Throw(message)) => {

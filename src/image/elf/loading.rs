@@ -3,7 +3,7 @@
 //! `elf/get-dynamic-info.h`, `elf/do-rel.h`, 2.36 to 2.41.
 
 use super::File;
-use super::dynamic::Dynamic;
+use super::dynamic::{Dynamic, DynamicSymbol};
 use crate::image::problem;
 use crate::image::symbol::{Relocation, RelocationKind, Segment, mapped};
 use crate::model::Problem;
@@ -17,6 +17,8 @@ const PAGE: u64 = 4096;
 const ADDRESS_SPACE: u64 = 1 << 47;
 /// Alignments beyond this are no linker's.
 const LARGEST_ALIGNMENT: u64 = 1 << 30;
+/// Functions of the C interface that are looked up; it has some thirty.
+const LOOKED_UP: usize = 64;
 /// Bytes of a row with addend.
 const RELA: u64 = 24;
 
@@ -80,10 +82,41 @@ pub(super) fn check_headers(
     }
 }
 
+/// Looks a name up as the loader does (`elf/dl-lookup.c`, `do_lookup_x`).
+fn is_found(file: &File<'_>, table: u64, symbols: &[DynamicSymbol<'_>], name: &str) -> bool {
+    let hash = name.bytes().fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
+    let word = |at: Option<u64>| file.record::<object::U32<Endianness>>(at?).map(|n| n.get(file.endian));
+    let index = |start: u64, width: u64, n: u32| start.checked_add(width.checked_mul(u64::from(n))?);
+    let look = || {
+        let [buckets, first, filters, shift] = [0, 1, 2, 3].map(|n| word(index(table, 4, n)));
+        let (buckets, first, filters, shift) = (buckets?, first?, filters?, shift?);
+        let filter_at = table.checked_add(16)?;
+        let filter = file.u64_at(index(filter_at, 8, (hash / 64).checked_rem(filters)?)?)?;
+        if filter >> (hash % 64) & filter >> (hash.checked_shr(shift)? % 64) & 1 == 0 {
+            return None;
+        }
+        let buckets_at = index(filter_at, 8, filters)?;
+        let chains_at = index(buckets_at, 4, buckets)?;
+        let start = word(index(buckets_at, 4, hash.checked_rem(buckets)?))?;
+        for number in (start..).take(symbols.len()) {
+            let there = word(index(chains_at, 4, number.checked_sub(first)?))?;
+            if there | 1 == hash | 1 && symbols.get(number as usize)?.name == name {
+                return Some(());
+            }
+            if there & 1 != 0 {
+                return None;
+            }
+        }
+        None
+    };
+    look().is_some()
+}
+
 /// The dynamic table and what it leads to.
 pub(super) fn check_tables(
     file: &File<'_>,
     dynamic: &Dynamic<'_>,
+    symbols: &[DynamicSymbol<'_>],
     relocations: &[Relocation<'_>],
     problems: &mut Vec<Problem>,
 ) {
@@ -98,9 +131,15 @@ pub(super) fn check_tables(
     if value(tag::DT_RELA).is_some() && value(tag::DT_RELAENT) != Some(RELA) {
         tell("dynamic table", format!("DT_RELAENT is {:?}, not {RELA}", value(tag::DT_RELAENT)));
     }
-    let rows = value(tag::DT_RELASZ).unwrap_or(0) / RELA;
-    if value(tag::DT_RELACOUNT).is_some_and(|count| count > rows) {
-        tell("dynamic table", format!("DT_RELACOUNT says more relocations than the {rows} of DT_RELASZ"));
+    let relative = relocations.iter().filter(|r| r.kind == RelocationKind::Relative).count() as u64;
+    if value(tag::DT_RELACOUNT).is_some_and(|count| count > relative) {
+        tell("dynamic table", format!("DT_RELACOUNT is more than the {relative} relative relocations"));
+    }
+    if let Some(table) = value(tag::DT_GNU_HASH) {
+        let wanted = symbols.iter().filter(|s| s.is_defined && s.name.starts_with("AOTInductorModelContainer"));
+        if let Some(lost) = wanted.take(LOOKED_UP).map(|s| s.name).find(|name| !is_found(file, table, symbols, name)) {
+            tell("hash table", format!("does not lead to {lost}: the loader would not find it"));
+        }
     }
     let has_versions = value(tag::DT_VERNEED).or(value(tag::DT_VERDEF)).is_some();
     if has_versions != value(tag::DT_VERSYM).is_some_and(|address| file.read(address, 2).is_some_and(|_| address != 0))
