@@ -6,6 +6,7 @@
 
 pub mod dating;
 mod directory;
+mod end_record;
 mod inflate;
 mod layout;
 mod member;
@@ -297,9 +298,11 @@ impl Container {
         let mut found = Vec::new();
         for oddity in oddities {
             let mut problem = oddity.problem;
-            if let Some(index) = oddity.spoils {
-                problem.affects = self.facts_from(MemberId(index));
-            }
+            problem.affects = match oddity.spoils {
+                zip::Spoils::Nothing => Vec::new(),
+                zip::Spoils::Entry(index) => self.facts_from(MemberId(index)),
+                zip::Spoils::Everything => self.all_facts(),
+            };
             found.push(problem);
         }
         for (index, stored) in self.members.iter().enumerate() {
@@ -333,6 +336,12 @@ impl Container {
             found.push(Problem { place: Place::default(), message, affects });
         }
         self.problems.extend(found);
+    }
+
+    /// Paths of the facts that are read from the archive as a whole.
+    fn all_facts(&self) -> Vec<String> {
+        let exported = (!self.exported.is_empty()).then(|| "exported".to_owned());
+        (0..self.models.len()).map(|index| format!("models[{index}]")).chain(exported).collect()
     }
 
     /// Paths of the facts that are read from a member.
