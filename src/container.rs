@@ -246,6 +246,7 @@ impl Container {
             let text = self.member(id).and_then(|m| m.bytes(64).ok()).map(String::from_utf8_lossy);
             self.version = text.map(|t| t.trim().to_owned());
         }
+        self.judge_format();
         for (about, message) in layout.remarks {
             let member = about.and_then(|id| self.member(id)).map(|m| m.name().to_owned());
             let place = Place { member, section: None, offset: None };
@@ -342,6 +343,23 @@ impl Container {
     fn all_facts(&self) -> Vec<String> {
         let exported = (!self.exported.is_empty()).then(|| "exported".to_owned());
         (0..self.models.len()).map(|index| format!("models[{index}]")).chain(exported).collect()
+    }
+
+    /// PyTorch's reader of the format (2.8+) asserts what the member says. Packages of torch 2.7 and older have none.
+    fn judge_format(&mut self) {
+        const NAME: &str = "archive_format";
+        const TEXT: &[u8] = b"pt2";
+        let Some(member) = self.member_named(NAME) else { return };
+        let message = match member.bytes(64) {
+            Ok(TEXT) => return,
+            Ok(text) => {
+                let text = String::from_utf8_lossy(text);
+                format!("says {text:?} and not \"pt2\": torch refuses the package as one of another format")
+            }
+            Err(error) => error.message().to_owned(),
+        };
+        let place = Place { member: Some(member.name().to_owned()), section: None, offset: Some(0) };
+        self.problems.push(Problem { place, message, affects: self.all_facts() });
     }
 
     /// Paths of the facts that are read from a member.

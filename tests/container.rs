@@ -404,3 +404,13 @@ fn an_end_record_is_searched_as_far_as_torch_searches() {
     let later = [&whole[..], b"PK\x05\x06\xff", &[0; 17]].concat();
     assert!(held(later).error().is_some());
 }
+
+#[test]
+fn another_archive_format_is_damage() {
+    let of = |text: &[u8]| damage(zip(&[("m/archive_format", text), (LIBRARY, ELF)]));
+    assert_eq!(of(b"pt2"), [""; 0]);
+    for wrong in [&b"zip"[..], b"", b"pt2\n", b"PT2", &[0xff; 80]] {
+        assert_eq!(of(wrong).len(), 1, "{wrong:?}");
+    }
+    assert_eq!(damage(zip(&[(LIBRARY, ELF)])), [""; 0]);
+}
