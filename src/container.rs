@@ -11,6 +11,7 @@ mod inflate;
 mod layout;
 mod member;
 mod recognise;
+pub mod saved;
 mod walk;
 mod zip;
 

@@ -414,3 +414,43 @@ fn another_archive_format_is_damage() {
     }
     assert_eq!(damage(zip(&[(LIBRARY, ELF)])), [""; 0]);
 }
+
+#[test]
+fn damaged_pickled_weights_are_damage() {
+    let plain = open("artifacts/2.15.0-cpu-pickle_weights.pt2");
+    // with the content of one member replaced, or without it
+    let of = |inner: &str, content: Option<&[u8]>| {
+        let members: Vec<(&str, &[u8])> = plain
+            .members()
+            .map(|m| (m, if m.inner_name() == inner { content } else { m.bytes(u64::MAX).ok() }))
+            .filter_map(|(m, bytes)| Some((m.name(), bytes?)))
+            .collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), zip(&members)).unwrap();
+        let artifact = aoti_inspect::inspect(file.path(), &aoti_inspect::Settings::default()).unwrap();
+        let of_constants = artifact.problems.iter().filter(|p| p.affects == ["models[0].constants"]);
+        of_constants.map(|p| format!("{}: {}\n", p.place, p.message)).collect::<String>()
+    };
+    assert_eq!(of("", None), "");
+    let first = plain.member_named("data/weights/weight_0").unwrap().bytes(u64::MAX).unwrap();
+    assert!(of("data/weights/weight_0", None).contains("no data/weights/weight_0"));
+    assert!(of("data/weights/weight_0", Some(&first[..100])).contains("no end record"));
+    assert!(of("data/weights/weight_0", Some(&[0; 639])).contains("byte 640 of a storage of 639 bytes"));
+    assert_eq!(of("data/weights/weight_0", Some(&[0; 640])), "");
+    let config = "data/aotinductor/model/weights_config.json";
+    let row = |text: &str| of(config, Some(format!(r#"{{"fc1.weight": {text}}}"#).as_bytes()));
+    assert_eq!(row(r#"["weight_0", [16, 10], [10, 1], 0]"#), "");
+    for (text, phrase) in [
+        ("7", "is not [file, shape, stride, offset]"),
+        (r#"["../../../etc/passwd", [16, 10], [10, 1], 0]"#, "is not below data/weights"),
+        (r#"["weight_9", [16, 10], [10, 1], 0]"#, "no data/weights/weight_9"),
+        (r#"["weight_0", [999, 999], [10, 1], 0]"#, "the library [16, 10]"),
+        (r#"["weight_0", [16, 10], [10, 1], 1]"#, "byte 644 of a storage of 640 bytes"),
+        (r#"["weight_0", [16, 10], [1], 0]"#, "no tensor"),
+        (r#"["weight_0", [16, 10], [10, 1], -1]"#, "no tensor"),
+    ] {
+        assert!(row(text).contains(phrase), "{phrase}: {}", row(text));
+    }
+    assert!(of(config, Some(b"junk")).contains("no JSON"));
+    assert!(of(config, Some(b"[]")).contains("no JSON"));
+}
