@@ -6,10 +6,12 @@
 
 pub mod dating;
 mod directory;
+mod end_record;
 mod inflate;
 mod layout;
 mod member;
 mod recognise;
+pub mod saved;
 mod walk;
 mod zip;
 
@@ -250,6 +252,7 @@ impl Container {
             let text = self.member(id).and_then(|m| m.bytes(64).ok()).map(String::from_utf8_lossy);
             self.version = text.map(|t| t.trim().to_owned());
         }
+        self.judge_format();
         for (about, message) in layout.remarks {
             let member = about.and_then(|id| self.member(id)).map(|m| m.name().to_owned());
             let place = Place { member, section: None, offset: None };
@@ -302,9 +305,11 @@ impl Container {
         let mut found = Vec::new();
         for oddity in oddities {
             let mut problem = oddity.problem;
-            if let Some(index) = oddity.spoils {
-                problem.affects = self.facts_from(MemberId(index));
-            }
+            problem.affects = match oddity.spoils {
+                zip::Spoils::Nothing => Vec::new(),
+                zip::Spoils::Entry(index) => self.facts_from(MemberId(index)),
+                zip::Spoils::Everything => self.all_facts(),
+            };
             found.push(problem);
         }
         for (index, stored) in self.members.iter().enumerate() {
@@ -338,6 +343,29 @@ impl Container {
             found.push(Problem { place: Place::default(), message, affects });
         }
         self.problems.extend(found);
+    }
+
+    /// Paths of the facts that are read from the archive as a whole.
+    fn all_facts(&self) -> Vec<String> {
+        let exported = (!self.exported.is_empty()).then(|| "exported".to_owned());
+        (0..self.models.len()).map(|index| format!("models[{index}]")).chain(exported).collect()
+    }
+
+    /// PyTorch's reader of the format (2.8+) asserts what the member says. Packages of torch 2.7 and older have none.
+    fn judge_format(&mut self) {
+        const NAME: &str = "archive_format";
+        const TEXT: &[u8] = b"pt2";
+        let Some(member) = self.member_named(NAME) else { return };
+        let message = match member.bytes(64) {
+            Ok(TEXT) => return,
+            Ok(text) => {
+                let text = String::from_utf8_lossy(text);
+                format!("says {text:?} and not \"pt2\": torch refuses the package as one of another format")
+            }
+            Err(error) => error.message().to_owned(),
+        };
+        let place = Place { member: Some(member.name().to_owned()), section: None, offset: Some(0) };
+        self.problems.push(Problem { place, message, affects: self.all_facts() });
     }
 
     /// Paths of the facts that are read from a member.

@@ -268,7 +268,9 @@ fn bytes_around_a_zip_do_not_hide_it() {
     let container = held(around);
     assert_eq!(container.kind(), Kind::Package);
     let messages: Vec<_> = container.problems().iter().map(|p| p.message.as_str()).collect();
-    assert_eq!(messages, ["15 bytes before the first member", "13 bytes behind the end of the zip"]);
+    let [before, behind, refused] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!((*before, *behind), ("15 bytes before the first member", "13 bytes behind the end of the zip"));
+    assert!(refused.contains("has the directory at 0xac, it is at 0xbb"), "{refused}");
     let model = container.models().first().unwrap();
     assert_eq!(container.library(model).unwrap().unwrap().head(4), b"\x7fELF");
 }
@@ -326,4 +328,129 @@ fn the_digest_is_that_of_the_whole_file() {
     let page = open("negatives/page.pt2");
     assert_eq!(page.sha256().as_deref(), Some("85a9005e4039e9c74961b037e01432d92df6b354276af69f7ff46479778790fd"));
     assert_eq!(open("hostile/directory.pt2").sha256(), None);
+}
+
+/// Messages of the problems that make the facts of the model doubtful.
+fn damage(bytes: Vec<u8>) -> Vec<String> {
+    let container = held(bytes);
+    assert_eq!(container.error(), None);
+    let of_model = |p: &&aoti_inspect::model::Problem| p.affects.iter().any(|fact| fact == "models[0]");
+    container.problems().iter().filter(of_model).map(|p| p.message.clone()).collect()
+}
+
+/// `bytes` with others put in at an offset.
+fn patched(bytes: &[u8], offset: usize, with: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.splice(offset..offset + with.len(), with.iter().copied());
+    bytes
+}
+
+#[test]
+fn end_records_that_torch_refuses_are_damage() {
+    let large = std::fs::read(testdata("artifacts/2.15.0-cpu-pickle_weights.pt2")).unwrap();
+    let end = memchr::memmem::rfind(&large, b"PK\x05\x06").unwrap();
+    let end64 = memchr::memmem::rfind(&large, b"PK\x06\x06").unwrap();
+    let row = usize::try_from(u64::from_le_bytes(large[end64 + 48..end64 + 56].try_into().unwrap())).unwrap();
+    // the same without its zip64 records
+    let mut small = [&large[..end64], &large[end..]].concat();
+    let count = u16::from_le_bytes(large[end64 + 32..end64 + 34].try_into().unwrap());
+    let len = u32::try_from(end64 - row).unwrap();
+    let fields = [&count.to_le_bytes()[..], &count.to_le_bytes(), &len.to_le_bytes()].concat();
+    small = patched(&small, end64 + 8, &fields);
+    small = patched(&small, end64 + 16, &u32::try_from(row).unwrap().to_le_bytes());
+    for whole in [&large, &small] {
+        assert_eq!(damage(whole.clone()), [""; 0]);
+        let odd = patched(whole, row + 34, &[1]);
+        assert_eq!(damage(odd), [""; 0], "a member of disk 1 is taken");
+        assert!(damage(patched(whole, row + 34, &[9])).concat().contains("on disk 9"));
+    }
+    for (offset, with, phrase) in [
+        (4, &[2, 0, 3, 0][..], "of disk 2, the directory of disk 3"),
+        (4, &[1, 0, 1, 0], "of disk 1, a member on disk 0"),
+        (8, &[4], "4 of them on this disk"),
+        (8, &[30, 0, 30, 0], "promises 30 members"),
+        (8, &[3, 0, 3, 0], "promises 3 members"),
+        (8, &[0xff; 4], "promises 65535 members"),
+        (12, &[0; 4], "gives the directory 0 bytes"),
+        (12, &[100, 0], "gives the directory 100 bytes"),
+        (12, &[0xff; 4], "gives the directory 4294967295 bytes"),
+    ] {
+        let found = damage(patched(&small, end64 + offset, with)).concat();
+        assert!(found.contains(phrase), "{phrase}: {found}");
+    }
+    for (offset, with, phrase) in [
+        (end - 4, &[9][..], "counts 9 disks"),
+        (end64 + 4, &[43], "said to have 43 bytes"),
+        (end64 + 24, &[3, 0, 0, 0, 0, 0, 0, 0, 3], "promises 3 members"),
+        (end64 + 39, &[0x80], "members"),
+        (end64 + 40, &[0xff; 8], "bytes from"),
+    ] {
+        let found = damage(patched(&large, offset, with)).concat();
+        assert!(found.contains(phrase), "{phrase}: {found}");
+    }
+}
+
+#[test]
+fn an_end_record_is_searched_as_far_as_torch_searches() {
+    let whole = std::fs::read(testdata("artifacts/2.15.0-cpu-pickle_weights.pt2")).unwrap();
+    let end = memchr::memmem::rfind(&whole, b"PK\x05\x06").unwrap();
+    let of = |distance: usize| {
+        let mut bytes = whole.clone();
+        bytes.resize(end + distance, 0);
+        damage(bytes)
+    };
+    assert_eq!(of(69_584), [""; 0]);
+    assert!(of(69_585).concat().contains("69585 bytes from the end"));
+    let later = [&whole[..], b"PK\x05\x06\xff", &[0; 17]].concat();
+    assert!(held(later).error().is_some());
+}
+
+#[test]
+fn another_archive_format_is_damage() {
+    let of = |text: &[u8]| damage(zip(&[("m/archive_format", text), (LIBRARY, ELF)]));
+    assert_eq!(of(b"pt2"), [""; 0]);
+    for wrong in [&b"zip"[..], b"", b"pt2\n", b"PT2", &[0xff; 80]] {
+        assert_eq!(of(wrong).len(), 1, "{wrong:?}");
+    }
+    assert_eq!(damage(zip(&[(LIBRARY, ELF)])), [""; 0]);
+}
+
+#[test]
+fn damaged_pickled_weights_are_damage() {
+    let plain = open("artifacts/2.15.0-cpu-pickle_weights.pt2");
+    // with the content of one member replaced, or without it
+    let of = |inner: &str, content: Option<&[u8]>| {
+        let members: Vec<(&str, &[u8])> = plain
+            .members()
+            .map(|m| (m, if m.inner_name() == inner { content } else { m.bytes(u64::MAX).ok() }))
+            .filter_map(|(m, bytes)| Some((m.name(), bytes?)))
+            .collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), zip(&members)).unwrap();
+        let artifact = aoti_inspect::inspect(file.path(), &aoti_inspect::Settings::default()).unwrap();
+        let of_constants = artifact.problems.iter().filter(|p| p.affects == ["models[0].constants"]);
+        of_constants.map(|p| format!("{}: {}\n", p.place, p.message)).collect::<String>()
+    };
+    assert_eq!(of("", None), "");
+    let first = plain.member_named("data/weights/weight_0").unwrap().bytes(u64::MAX).unwrap();
+    assert!(of("data/weights/weight_0", None).contains("no data/weights/weight_0"));
+    assert!(of("data/weights/weight_0", Some(&first[..100])).contains("no end record"));
+    assert!(of("data/weights/weight_0", Some(&[0; 639])).contains("byte 640 of a storage of 639 bytes"));
+    assert_eq!(of("data/weights/weight_0", Some(&[0; 640])), "");
+    let config = "data/aotinductor/model/weights_config.json";
+    let row = |text: &str| of(config, Some(format!(r#"{{"fc1.weight": {text}}}"#).as_bytes()));
+    assert_eq!(row(r#"["weight_0", [16, 10], [10, 1], 0]"#), "");
+    for (text, phrase) in [
+        ("7", "is not [file, shape, stride, offset]"),
+        (r#"["../../../etc/passwd", [16, 10], [10, 1], 0]"#, "is not below data/weights"),
+        (r#"["weight_9", [16, 10], [10, 1], 0]"#, "no data/weights/weight_9"),
+        (r#"["weight_0", [999, 999], [10, 1], 0]"#, "the library [16, 10]"),
+        (r#"["weight_0", [16, 10], [10, 1], 1]"#, "byte 644 of a storage of 640 bytes"),
+        (r#"["weight_0", [16, 10], [1], 0]"#, "no tensor"),
+        (r#"["weight_0", [16, 10], [10, 1], -1]"#, "no tensor"),
+    ] {
+        assert!(row(text).contains(phrase), "{phrase}: {}", row(text));
+    }
+    assert!(of(config, Some(b"junk")).contains("no JSON"));
+    assert!(of(config, Some(b"[]")).contains("no JSON"));
 }

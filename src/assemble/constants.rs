@@ -1,10 +1,15 @@
 //! Constants, and where their bytes are: the library's words, the package's files and the table against each other
 //! (format reference, 4.5 to 4.8).
 
-use crate::container::{Container, MemberId, ModelFolder};
+use super::claims;
+use crate::container::{Container, Member, MemberId, ModelFolder, saved};
+use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::image::weights as library_weights;
+use crate::limits;
+use crate::metadata::weights_config::{self, PickledWeight};
 use crate::model::{Constant, Device, Evidence, Interface, Problem, Weights, WeightsLocation, WeightsTotal, Witness};
+use std::collections::HashMap;
 
 /// Up to 2.10 the table states no devices: all constants are on the model's.
 pub fn place_on_device(constants: &mut [Constant], device: Option<&Device>) {
@@ -34,6 +39,7 @@ pub fn weights(
         p.place.member = p.place.member.or_else(|| member.clone());
         p
     }));
+    judge_pickled(container, folder, &interface.constants, problems);
     if weights.location.is_some() {
         weights.member = member;
     }
@@ -85,6 +91,85 @@ fn said_by(interface: &Interface, detail: &str) -> Evidence {
     let mut evidence = Evidence::new(interface.witness.unwrap_or(Witness::Constants), detail);
     evidence.member.clone_from(&interface.member);
     evidence
+}
+
+/// The rows of `weights_config.json` against the package's files and the library's table: what a loader in Python would
+/// fill the constants from.
+fn judge_pickled(container: &Container, folder: &ModelFolder, constants: &[Constant], problems: &mut Vec<Problem>) {
+    let Some(config) = folder.weights_config.and_then(|id| container.member(id)) else { return };
+    let rows = match config.bytes(limits::JSON_BYTES).and_then(weights_config::read) {
+        Ok(rows) => rows,
+        Err(error) => {
+            problems.push(claims::problem(&error, &config, "constants"));
+            return;
+        }
+    };
+    // a model folder given alone does not show the files of its package
+    let has_files = config.inner_name().starts_with("data/aotinductor/");
+    let files: HashMap<&str, Member<'_>> = container
+        .members()
+        .filter(|m| has_files && m.inner_name().starts_with("data/weights/"))
+        .map(|m| (m.inner_name(), m))
+        .collect();
+    let table: HashMap<&str, &Constant> = constants.iter().filter_map(|c| Some((c.fqn.as_deref()?, c))).collect();
+    let mut storages: HashMap<String, Option<u64>> = HashMap::new();
+    let mut found = Vec::new();
+    for row in &rows {
+        let constant = table.get(row.fqn.as_str()).copied();
+        let said = constant.and_then(|c| c.shape.as_ref());
+        if let Some(shape) = said.filter(|shape| **shape != row.shape) {
+            let message = format!("gives {:?} the sizes {:?}, the library {shape:?}", row.fqn, row.shape);
+            found.push(claims::problem(&Error::damaged(message), &config, "constants"));
+        }
+        let Some(name) = row.member() else {
+            let message = format!("the file {:?} of {:?} is not below data/weights", row.file, row.fqn);
+            found.push(claims::problem(&Error::damaged(message), &config, "constants"));
+            continue;
+        };
+        if !has_files {
+            continue;
+        }
+        let Some(file) = files.get(name.as_str()) else {
+            let message = format!("the package has no {name}, where the bytes of {:?} are", row.fqn);
+            found.push(claims::problem(&Error::damaged(message), &config, "constants"));
+            continue;
+        };
+        // tied weights share a file: it is opened, and its damage told, once
+        let storage = *storages.entry(name).or_insert_with(|| match file.region().and_then(saved::storage_bytes) {
+            Ok(len) => Some(len),
+            Err(error) => {
+                found.push(claims::problem(&error, file, "constants"));
+                None
+            }
+        });
+        if let Some(Err(error)) = storage.map(|len| fits(row, constant, len)) {
+            found.push(claims::problem(&error, file, "constants"));
+        }
+    }
+    if found.len() > limits::LISTED_PROBLEMS {
+        let message = format!("{} more rows are damaged", found.len().saturating_sub(limits::LISTED_PROBLEMS));
+        found.truncate(limits::LISTED_PROBLEMS);
+        found.push(claims::problem(&Error::damaged(message), &config, "constants"));
+    }
+    problems.append(&mut found);
+}
+
+/// A storage of `len` bytes holds every element of the row.
+fn fits(row: &PickledWeight, constant: Option<&Constant>, len: u64) -> Result<()> {
+    let Some(elements) = row.reached_elements() else {
+        let PickledWeight { fqn, shape, stride, storage_offset, .. } = row;
+        let message = format!("{fqn:?} has sizes {shape:?}, strides {stride:?} and offset {storage_offset}: no tensor");
+        return Err(Error::damaged(message));
+    };
+    // without a known type an element has a byte at least
+    let element = constant.and_then(|c| c.dtype.as_ref()?.size_bytes()).unwrap_or(1);
+    match elements.checked_mul(element) {
+        Some(needed) if needed <= len => Ok(()),
+        needed => {
+            let needed = needed.map_or_else(|| "more than 2^64".to_owned(), |n| n.to_string());
+            Err(Error::damaged(format!("{:?} reaches to byte {needed} of a storage of {len} bytes", row.fqn)))
+        }
+    }
 }
 
 /// Not in the library: a blob, pickled files, in a source package what is linked in at load, or nowhere.

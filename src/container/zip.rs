@@ -4,6 +4,7 @@
 //! that disagree, names) is judged here. Sizes, checksum and place come from the central directory: packages of
 //! torch 2.8+ hold zeros in the local headers and a data descriptor behind the data (format reference 1.3).
 
+use super::end_record;
 use crate::error::{Error, Place, Result};
 use crate::limits;
 use crate::model::{Hazard, Problem};
@@ -31,12 +32,21 @@ pub(super) struct Directory {
     pub problems: Vec<Oddity>,
 }
 
-/// Something wrong, and the entry whose content it makes doubtful.
+/// Something wrong, and what it makes doubtful.
 #[derive(Debug)]
 pub(super) struct Oddity {
     pub problem: Problem,
-    /// index of the entry
-    pub spoils: Option<usize>,
+    pub spoils: Spoils,
+}
+
+/// What an oddity makes doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spoils {
+    Nothing,
+    /// content of the entry with this index
+    Entry(usize),
+    /// every member: the official reader does not open the archive, or sees other members
+    Everything,
 }
 
 /// `rawzip` copies what it reads; the mapping stays untouched elsewhere.
@@ -104,16 +114,27 @@ pub(super) fn read(file: Region<'_>) -> Result<Directory> {
     let mut found = Directory::default();
     let mut first_header = archive.directory_offset();
     let mut headers = Vec::new();
+    let (mut directory_start, mut directory_bytes) = (None, 0u64);
+    let (mut refused_row, mut lowest_disk) = (None, u16::MAX);
+    let mut is_cut_at_limit = false;
     let mut rows = archive.entries(&mut buffer);
     let stopped = loop {
         match rows.next_entry() {
             Ok(Some(_)) if found.entries.len() >= limits::MEMBERS => {
+                is_cut_at_limit = true;
                 break Some(format!("more than {} members: the rest is not looked at", limits::MEMBERS));
             }
             Ok(Some(row)) => {
                 let offset = row.local_header_offset();
                 first_header = first_header.min(offset);
                 headers.push(offset);
+                let row_offset = row.central_directory_offset();
+                directory_start.get_or_insert(row_offset);
+                if let Some((len, disk, refusal)) = end_record::row(file, row_offset) {
+                    directory_bytes = directory_bytes.saturating_add(len);
+                    lowest_disk = lowest_disk.min(disk);
+                    refused_row = refused_row.or(refusal);
+                }
                 let index = found.entries.len();
                 let entry = read_row(file, &row, index, &mut found.problems);
                 found.entries.push(entry);
@@ -132,21 +153,35 @@ pub(super) fn read(file: Region<'_>) -> Result<Directory> {
             .at_offset(archive.directory_offset())
             .help("copy or download the file again"));
     }
-    let mut whole = |message: String, offset: u64| {
-        found.problems.push(Oddity { problem: problem("central directory", offset, message), spoils: None });
+    let rows = end_record::Rows {
+        offset: directory_start.unwrap_or(archive.directory_offset()),
+        count: found.entries.len() as u64,
+        size_bytes: directory_bytes,
+        lowest_disk,
+    };
+    let refusal = end_record::refusal(file, archive.eocd_offset(), (!is_cut_at_limit).then_some(rows));
+    let mut whole = |message: String, offset: u64, spoils: Spoils| {
+        found.problems.push(Oddity { problem: problem("central directory", offset, message), spoils });
     };
     if let Some(message) = stopped {
-        whole(message, archive.directory_offset());
-    } else if promised != found.entries.len() as u64 {
-        let message = format!("the end record promises {promised} members, the directory has {}", found.entries.len());
-        whole(message, archive.eocd_offset());
+        // rows that the end record does not promise are read by nobody
+        let is_short = !is_cut_at_limit && promised != rows.count;
+        let spoils = if is_short { Spoils::Everything } else { Spoils::Nothing };
+        whole(message, archive.directory_offset(), spoils);
+    }
+    if let Some(refused) = refused_row {
+        whole(refused.message, refused.offset, Spoils::Everything);
     }
     if first_header > 0 && !found.entries.is_empty() {
-        whole(format!("{first_header} bytes before the first member"), 0);
+        whole(format!("{first_header} bytes before the first member"), 0, Spoils::Nothing);
     }
     let behind = file.len().saturating_sub(archive.end_offset());
     if behind > 0 {
-        whole(format!("{behind} bytes behind the end of the zip"), archive.end_offset());
+        whole(format!("{behind} bytes behind the end of the zip"), archive.end_offset(), Spoils::Nothing);
+    }
+    if let Some(refused) = refusal {
+        let problem = problem("end of central directory", refused.offset, refused.message);
+        found.problems.push(Oddity { problem, spoils: Spoils::Everything });
     }
     mark_duplicates(&mut found);
     mark_overlaps(&mut found, &headers, archive.directory_offset());
@@ -179,14 +214,14 @@ fn read_row(
         hazards.push(Hazard::HeadersDisagree);
         let mut problem = problem("local header", row.local_header_offset(), message);
         problem.place.member = Some(name.clone());
-        problems.push(Oddity { problem, spoils: Some(index) });
+        problems.push(Oddity { problem, spoils: Spoils::Entry(index) });
     }
     let start = data_start(file, row, header, &name);
     if raw.len() > limits::NAME_BYTES {
         let message = format!("a name of {} bytes is cut to {}", raw.len(), limits::NAME_BYTES);
         problems.push(Oddity {
             problem: problem("central directory", row.central_directory_offset(), message),
-            spoils: None,
+            spoils: Spoils::Nothing,
         });
     }
     Entry {
@@ -350,7 +385,7 @@ fn mark_duplicates(found: &mut Directory) {
             "is listed twice with different content: which one a loader takes is chance; the first is shown".to_owned()
         };
         let place = Place { member: Some(a.name.clone()), section: Some("central directory".into()), offset: None };
-        let spoils = (!is_same).then_some(earlier);
+        let spoils = if is_same { Spoils::Nothing } else { Spoils::Entry(earlier) };
         found.problems.push(Oddity { problem: Problem { place, message, affects: Vec::new() }, spoils });
         if let Some(entry) = found.entries.get_mut(index) {
             entry.hazards.push(Hazard::Duplicate);
@@ -380,9 +415,10 @@ fn mark_overlaps(found: &mut Directory, headers: &[u64], directory_offset: u64) 
             entry.hazards.push(Hazard::Overlap);
             let place = Place { member: Some(entry.name.clone()), section: None, offset: Some(begin) };
             let message = format!("shares bytes with {with}");
-            found
-                .problems
-                .push(Oddity { problem: Problem { place, message, affects: Vec::new() }, spoils: Some(index) });
+            found.problems.push(Oddity {
+                problem: Problem { place, message, affects: Vec::new() },
+                spoils: Spoils::Entry(index),
+            });
         }
         if reached.is_none_or(|(limit, _)| end > limit) {
             reached = Some((end, index));

@@ -21,6 +21,31 @@ pub struct PickledWeight {
     pub storage_offset: i64,
 }
 
+impl PickledWeight {
+    /// Elements from the start of the storage to the last one that the row reaches; `None` where its numbers make no
+    /// tensor.
+    pub fn reached_elements(&self) -> Option<u64> {
+        let is_sound = |numbers: &[i64]| numbers.iter().all(|n| *n >= 0);
+        let offset = u64::try_from(self.storage_offset).ok()?;
+        if self.shape.len() != self.stride.len() || !is_sound(&self.shape) || !is_sound(&self.stride) {
+            return None;
+        }
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let last = self.shape.iter().zip(&self.stride).try_fold(offset, |at, (size, stride)| {
+            at.checked_add(u64::try_from(size.checked_sub(1)?.checked_mul(*stride)?).ok()?)
+        });
+        last?.checked_add(1)
+    }
+
+    /// Name of its member without the root; `None` for a file that is not below `data/weights`.
+    pub fn member(&self) -> Option<String> {
+        let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0']);
+        self.file.split('/').all(is_plain).then(|| format!("data/weights/{}", self.file))
+    }
+}
+
 /// Reads the weights in file order.
 ///
 /// # Errors
@@ -60,5 +85,26 @@ mod tests {
         let error = read(br#"{"a": ["weight_0", [16, "x"], [], 0]}"#).unwrap_err();
         assert!(error.message().contains("\"a\""));
         assert!(read(br#"[]"#).is_err());
+    }
+
+    #[test]
+    fn rows_reach_elements_and_files_below_the_folder() {
+        let row = |text: &str| read(format!(r#"{{"a": {text}}}"#).as_bytes()).unwrap().remove(0);
+        assert_eq!(row(r#"["w", [16, 10], [10, 1], 2]"#).reached_elements(), Some(162));
+        assert_eq!(row(r#"["w", [], [], 0]"#).reached_elements(), Some(1));
+        assert_eq!(row(r#"["w", [0, 7], [7, 1], 5]"#).reached_elements(), Some(0));
+        for wrong in [
+            r#"["w", [2], [1, 1], 0]"#,
+            r#"["w", [-2], [1], 0]"#,
+            r#"["w", [2], [-1], 0]"#,
+            r#"["w", [2], [1], -1]"#,
+            r#"["w", [9223372036854775807, 9223372036854775807], [9223372036854775807, 3], 0]"#,
+        ] {
+            assert_eq!(row(wrong).reached_elements(), None, "{wrong}");
+        }
+        assert_eq!(row(r#"["a/w", [], [], 0]"#).member().as_deref(), Some("data/weights/a/w"));
+        for wrong in ["", "..", "../w", "a/../w", "/w", "a\\\\w", "c:w", "./w"] {
+            assert_eq!(row(&format!(r#"["{wrong}", [], [], 0]"#)).member(), None, "{wrong}");
+        }
     }
 }
