@@ -42,10 +42,11 @@ fn without(folder: &tempfile::TempDir, name: &str) -> PathBuf {
 fn code_that_cannot_create_a_model_confirms_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let asked = ["--device", "cpu", "--shape", "8x10"];
-    for name in [".text", ".plt", ".rela.dyn", ".init"] {
+    // of relocations the dynamic table says how many there are, so that their loss is damage
+    for (name, verdict) in [(".text", 4), (".plt", 4), (".rela.dyn", 3), (".init", 4)] {
         let library = without(&folder, name);
         let args = [&["verify", library.to_str().unwrap()], &asked[..]].concat();
-        assert_eq!(code(&args), Some(4), "{name}");
+        assert_eq!(code(&args), Some(verdict), "{name}");
     }
     // a getter that gives up, and a machine that there is no processor for
     for (name, machine, code_bytes) in [("getter.so", 62u16, Some(0xf4)), ("machine.so", 0xffff, None)] {
@@ -207,4 +208,40 @@ fn a_cut_cubin_is_damaged() {
         tried += 1;
     }
     assert!(tried > 5, "{tried} cubins");
+}
+
+/// Each changes one field that the system's loader looks at before any code runs.
+#[test]
+fn what_the_loader_refuses_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(LIBRARY).unwrap();
+    let word = |at: usize| usize::try_from(u64::from_le_bytes(whole[at..at + 8].try_into().unwrap())).unwrap();
+    let (programs, count) = (word(32), usize::from(whole[56]));
+    let program = |kind: u8| (0..count).map(|n| programs + 56 * n).find(|at| whole[*at] == kind).unwrap();
+    let (load, dynamic) = (program(1), program(2));
+    let rows = word(dynamic + 8)..word(dynamic + 8) + word(dynamic + 32);
+    let row = |tag: u8| {
+        let tags = rows.clone().step_by(16);
+        tags.into_iter().find(|at| whole[*at] == tag && whole[at + 1..at + 8] == [0; 7]).unwrap() + 8
+    };
+    let (bloom, _) = section(Path::new(LIBRARY), ".gnu.hash");
+    let cases: [(&str, usize, &[u8]); 9] = [
+        ("type", 16, &[0]),
+        ("version", 20, &[9]),
+        ("segment without rights", load + 4, &[0]),
+        ("alignment", load + 48, &[0, 0, 0, 0, 0, 0, 0, 0x80]),
+        ("place in its page", load + 8, &[1]),
+        ("address of the dynamic table", dynamic + 16, &[0, 0, 0, 0, 0, 0, 0, 0x80]),
+        ("DT_PLTREL", row(20), &[0]),
+        ("DT_RELAENT", row(9), &[0]),
+        ("filter of the hash table", bloom + 16, &[0; 512]),
+    ];
+    for (what, at, new) in cases {
+        let mut bytes = whole.clone();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        let copy = folder.path().join("m.so").to_str().unwrap().to_owned();
+        std::fs::write(&copy, bytes).unwrap();
+        assert_eq!(code(&["verify", &copy]), Some(3), "{what}");
+    }
+    assert_eq!(code(&["verify", LIBRARY]), Some(0));
 }
