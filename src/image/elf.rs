@@ -303,7 +303,8 @@ fn segments<'a>(
         if segment.file_offset + segment.file_size > region.len() {
             let missing = segment.file_offset + segment.file_size - region.len();
             let what = format!("a segment goes on {missing} bytes behind the end of the file: the file is cut off");
-            problems.push(problem("program headers", at, what));
+            let affects = vec!["library".to_owned()];
+            problems.push(Problem { affects, ..problem("program headers", at, what) });
         }
         if let Some(last) = segments.last()
             && segment.address < last.address + last.memory_size

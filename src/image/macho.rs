@@ -210,7 +210,8 @@ impl<'a> MachO<'a> {
         };
         if end > self.region.len() {
             let what = format!("segment goes on {} bytes behind the end of the file", end - self.region.len());
-            problems.push(problem(segment.name, Some(segment.file_offset), what));
+            let affects = vec!["library".to_owned()];
+            problems.push(Problem { affects, ..problem(segment.name, Some(segment.file_offset), what) });
         }
         let sections =
             command.sections(endian, data).map_err(|e| Error::damaged(e.to_string()).in_section("load commands"))?;

@@ -73,7 +73,9 @@ impl<'a> Pe<'a> {
             let file_offset = u64::from(row.pointer_to_raw_data.get(LE));
             if file_offset.saturating_add(file_size) > region.len() {
                 tell(&mut problems, || {
-                    problem(name, Some(file_offset), "goes on behind the end of the file: the file is cut off")
+                    let what = "goes on behind the end of the file: the file is cut off";
+                    let affects = vec!["library".to_owned()];
+                    Problem { affects, ..problem(name, Some(file_offset), what) }
                 });
             }
             let is_executable = flags & characteristics::IMAGE_SCN_MEM_EXECUTE != 0;
