@@ -11,7 +11,7 @@ mod inflate;
 mod layout;
 mod member;
 mod recognise;
-pub mod saved;
+pub(crate) mod saved;
 mod walk;
 mod zip;
 

@@ -225,7 +225,10 @@ fn what_the_loader_refuses_is_damaged() {
         tags.into_iter().find(|at| whole[*at] == tag && whole[at + 1..at + 8] == [0; 7]).unwrap() + 8
     };
     let (bloom, _) = section(Path::new(LIBRARY), ".gnu.hash");
-    let cases: [(&str, usize, &[u8]); 9] = [
+    let small = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
+    let buckets = bloom + 16 + 8 * small(bloom + 8);
+    let last = vec![0xff; 4 * small(bloom)];
+    let cases: [(&str, usize, &[u8]); 10] = [
         ("type", 16, &[0]),
         ("version", 20, &[9]),
         ("segment without rights", load + 4, &[0]),
@@ -235,6 +238,7 @@ fn what_the_loader_refuses_is_damaged() {
         ("DT_PLTREL", row(20), &[0]),
         ("DT_RELAENT", row(9), &[0]),
         ("filter of the hash table", bloom + 16, &[0; 512]),
+        ("buckets of the hash table", buckets, &last),
     ];
     for (what, at, new) in cases {
         let mut bytes = whole.clone();

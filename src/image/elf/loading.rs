@@ -98,7 +98,7 @@ fn is_found(file: &File<'_>, table: u64, symbols: &[DynamicSymbol<'_>], name: &s
         let buckets_at = index(filter_at, 8, filters)?;
         let chains_at = index(buckets_at, 4, buckets)?;
         let start = word(index(buckets_at, 4, hash.checked_rem(buckets)?))?;
-        for number in (start..).take(symbols.len()) {
+        for number in (start..=u32::MAX).take(symbols.len()) {
             let there = word(index(chains_at, 4, number.checked_sub(first)?))?;
             if there | 1 == hash | 1 && symbols.get(number as usize)?.name == name {
                 return Some(());
